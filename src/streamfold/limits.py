@@ -1,0 +1,21 @@
+"""Default bounds. Each is a keyword of the same name, in lower case, everywhere; ``None`` means no limit."""
+
+from typing import Final
+
+MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
+"""Bytes one unfinished frame may hold. 1 MiB bites in practice; inline images of 6 MB are seen on the wire."""
+
+MAX_RESIDUE_BYTES: Final = 64 * 1024
+"""Bytes kept of lines that no field of the event-stream grammar accounts for (error bodies, HTML pages)."""
+
+MAX_DEPTH: Final = 200
+"""Levels of arrays and objects one payload may nest."""
+
+MAX_BLOCKS: Final = 100_000
+"""Blocks one answer may open."""
+
+MAX_SNIFF_PAYLOADS: Final = 8
+"""Payloads ``provider="auto"`` looks at before it gives up."""
+
+MAX_SNIFF_BYTES: Final = 64 * 1024
+"""Bytes of payloads ``provider="auto"`` holds before it gives up."""
