@@ -1,1 +1,325 @@
+"""The streamed answer of any language-model provider as one typed event vocabulary, folded into blocks.
 
+::
+
+    with streamfold.iter_unified(response.iter_bytes(), "anthropic") as stream:
+        for event in stream:
+            ...
+    answer = stream.snapshot()
+
+Names are loaded when they are first asked for, so that the neutral layers load no provider.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamfold.accumulator import (
+        StreamAccumulator,
+    )
+    from streamfold.astream import (
+        AsyncPullStream,
+        amap_event_stream,
+        aparse_event_stream,
+    )
+    from streamfold.blocks import (
+        ApprovalBlock,
+        Block,
+        JSONText,
+        MediaBlock,
+        OtherBlock,
+        ReasoningBlock,
+        RefusalBlock,
+        TextBlock,
+        ToolCallBlock,
+        ToolResultBlock,
+        TranscriptBlock,
+    )
+    from streamfold.decoder import (
+        Cursor,
+        Settings,
+        StreamDecoder,
+    )
+    from streamfold.errors import (
+        Empty,
+        FrameTooLarge,
+        FramingError,
+        Malformed,
+        NotJSONArray,
+        StreamError,
+        StreamfoldError,
+        TooDeep,
+        TrailingData,
+        Truncated,
+        UsageError,
+    )
+    from streamfold.events import (
+        BlockEnd,
+        BlockStart,
+        Citation,
+        Done,
+        ErrorEvent,
+        Event,
+        GoAway,
+        Interrupted,
+        MediaDelta,
+        Raw,
+        ReasoningDelta,
+        Restart,
+        Session,
+        Start,
+        Stop,
+        TextDelta,
+        ToolCallCancelled,
+        ToolCallDelta,
+        ToolCallDone,
+        ToolCallStart,
+        TranscriptDelta,
+        Usage,
+        decode_event,
+        encode_event,
+    )
+    from streamfold.framing.json_array import (
+        JSONArrayStreamParser,
+    )
+    from streamfold.framing.sse import (
+        SSEParser,
+        ServerSentEvent,
+    )
+    from streamfold.partial_json import (
+        NOTHING,
+        PartialJSON,
+        parse_partial_json,
+    )
+    from streamfold.providers.anthropic import (
+        AnthropicNormalizer,
+    )
+    from streamfold.providers.openai_chat import (
+        OpenAIChatNormalizer,
+    )
+    from streamfold.providers.openai_responses import (
+        OpenAIResponsesNormalizer,
+    )
+    from streamfold.snapshot import (
+        Choice,
+        Snapshot,
+    )
+    from streamfold.stream import (
+        PullStream,
+        map_event_stream,
+        parse_event_stream,
+    )
+    from streamfold.unified import (
+        AsyncUnifiedStream,
+        UnifiedStream,
+        afold,
+        aiter_traced,
+        aiter_unified,
+        fold,
+        iter_traced,
+        iter_unified,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AnthropicNormalizer",
+    "ApprovalBlock",
+    "AsyncPullStream",
+    "AsyncUnifiedStream",
+    "Block",
+    "BlockEnd",
+    "BlockStart",
+    "Choice",
+    "Citation",
+    "Cursor",
+    "Done",
+    "Empty",
+    "ErrorEvent",
+    "Event",
+    "FrameTooLarge",
+    "FramingError",
+    "GoAway",
+    "Interrupted",
+    "JSONArrayStreamParser",
+    "JSONText",
+    "Malformed",
+    "MediaBlock",
+    "MediaDelta",
+    "NOTHING",
+    "NotJSONArray",
+    "OpenAIChatNormalizer",
+    "OpenAIResponsesNormalizer",
+    "OtherBlock",
+    "PartialJSON",
+    "PullStream",
+    "Raw",
+    "ReasoningBlock",
+    "ReasoningDelta",
+    "RefusalBlock",
+    "Restart",
+    "SSEParser",
+    "ServerSentEvent",
+    "Session",
+    "Settings",
+    "Snapshot",
+    "Start",
+    "Stop",
+    "StreamAccumulator",
+    "StreamDecoder",
+    "StreamError",
+    "StreamfoldError",
+    "TextBlock",
+    "TextDelta",
+    "TooDeep",
+    "ToolCallBlock",
+    "ToolCallCancelled",
+    "ToolCallDelta",
+    "ToolCallDone",
+    "ToolCallStart",
+    "ToolResultBlock",
+    "TrailingData",
+    "TranscriptBlock",
+    "TranscriptDelta",
+    "Truncated",
+    "UnifiedStream",
+    "Usage",
+    "UsageError",
+    "afold",
+    "aiter_traced",
+    "aiter_unified",
+    "amap_event_stream",
+    "aparse_event_stream",
+    "decode_event",
+    "encode_event",
+    "fold",
+    "iter_traced",
+    "iter_unified",
+    "map_event_stream",
+    "parse_event_stream",
+    "parse_partial_json",
+]
+
+_HOMES = {
+    "accumulator": (
+        "StreamAccumulator",
+    ),
+    "astream": (
+        "AsyncPullStream",
+        "amap_event_stream",
+        "aparse_event_stream",
+    ),
+    "blocks": (
+        "ApprovalBlock",
+        "Block",
+        "JSONText",
+        "MediaBlock",
+        "OtherBlock",
+        "ReasoningBlock",
+        "RefusalBlock",
+        "TextBlock",
+        "ToolCallBlock",
+        "ToolResultBlock",
+        "TranscriptBlock",
+    ),
+    "decoder": (
+        "Cursor",
+        "Settings",
+        "StreamDecoder",
+    ),
+    "errors": (
+        "Empty",
+        "FrameTooLarge",
+        "FramingError",
+        "Malformed",
+        "NotJSONArray",
+        "StreamError",
+        "StreamfoldError",
+        "TooDeep",
+        "TrailingData",
+        "Truncated",
+        "UsageError",
+    ),
+    "events": (
+        "BlockEnd",
+        "BlockStart",
+        "Citation",
+        "Done",
+        "ErrorEvent",
+        "Event",
+        "GoAway",
+        "Interrupted",
+        "MediaDelta",
+        "Raw",
+        "ReasoningDelta",
+        "Restart",
+        "Session",
+        "Start",
+        "Stop",
+        "TextDelta",
+        "ToolCallCancelled",
+        "ToolCallDelta",
+        "ToolCallDone",
+        "ToolCallStart",
+        "TranscriptDelta",
+        "Usage",
+        "decode_event",
+        "encode_event",
+    ),
+    "framing.json_array": (
+        "JSONArrayStreamParser",
+    ),
+    "framing.sse": (
+        "SSEParser",
+        "ServerSentEvent",
+    ),
+    "partial_json": (
+        "NOTHING",
+        "PartialJSON",
+        "parse_partial_json",
+    ),
+    "providers.anthropic": (
+        "AnthropicNormalizer",
+    ),
+    "providers.openai_chat": (
+        "OpenAIChatNormalizer",
+    ),
+    "providers.openai_responses": (
+        "OpenAIResponsesNormalizer",
+    ),
+    "snapshot": (
+        "Choice",
+        "Snapshot",
+    ),
+    "stream": (
+        "PullStream",
+        "map_event_stream",
+        "parse_event_stream",
+    ),
+    "unified": (
+        "AsyncUnifiedStream",
+        "UnifiedStream",
+        "afold",
+        "aiter_traced",
+        "aiter_unified",
+        "fold",
+        "iter_traced",
+        "iter_unified",
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value  # the next access is a plain one
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -51,7 +51,7 @@ class JSONText(str):
             Malformed: The text is no JSON (only possible for an instance that somebody made by hand).
         """
         try:
-            return msgspec.json.decode(self)
+            return msgspec.json.decode(self.encode())
         except (msgspec.DecodeError, UnicodeEncodeError) as fault:
             raise Malformed(f"not JSON: {fault}", 0) from None
 

@@ -394,7 +394,7 @@ def _embed(value: object) -> msgspec.Raw:
 
 
 def _one_line(text: JSONText) -> str:
-    return msgspec.json.format(text, indent=-1) if "\n" in text or "\r" in text else text
+    return msgspec.json.format(str(text), indent=-1) if "\n" in text or "\r" in text else text
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_embed)
@@ -436,7 +436,8 @@ def decode_event(line: bytes | str) -> Event:
     kind = _BY_TAG.get(tag)
     if kind is not None:
         try:
-            return _load(line, kind)
+            event: Event = _load(line, kind)
+            return event
         except msgspec.ValidationError:
             pass
     text = line if isinstance(line, str) else line.decode()

@@ -21,7 +21,7 @@ import msgspec
 from streamfold import limits
 from streamfold.blocks import JSONText
 
-__all__ = ["DECODE_ERRORS", "BadJSON", "DepthExceeded", "Payload", "Reader", "compact", "depth_exceeds", "is_done", "lenient", "one_line", "sanitize"]
+__all__ = ["DECODE_ERRORS", "BadJSON", "DepthExceeded", "Payload", "Reader", "compact", "depth_exceeds", "is_done", "is_json", "is_keep_alive", "json_text", "json_text", "lenient", "one_line", "read_object", "sanitize"]
 
 Payload: TypeAlias = bytes | str | dict[str, Any]
 """What a normaliser is fed: the JSON text of one frame, or the object it decodes to."""
@@ -45,6 +45,14 @@ def is_done(payload: Payload) -> bool:
     if isinstance(payload, bytes):
         return payload.lstrip().startswith(b"[DONE]")
     return isinstance(payload, str) and payload.lstrip().startswith("[DONE]")
+
+
+def is_keep_alive(payload: Payload) -> bool:
+    """Whether it is no payload at all: blank, or a comment that somebody framed as data (``data: : keep-alive``)."""
+    if isinstance(payload, dict):
+        return False
+    text = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else payload
+    return text.lstrip()[:1] in ("", ":")
 
 
 # -- depth ------------------------------------------------------------------------------------------------------------
@@ -93,9 +101,9 @@ def _object_depth_exceeds(value: object, limit: int | None) -> bool:
 
 def _children(value: object) -> Collection[Any]:
     if isinstance(value, dict):
-        return cast("dict[Any, Any]", value).values() or (None,)
+        return value.values() or (None,)
     if isinstance(value, list | tuple):
-        return cast("list[Any]", value) or (None,)
+        return value or (None,)
     return ()
 
 
@@ -163,15 +171,33 @@ def _without_surrogates(value: Any, halves: Collection[str]) -> Any:
     if isinstance(value, str):
         return sanitize(value)
     if isinstance(value, list | tuple):
-        return [_without_surrogates(item, halves) for item in cast("list[Any]", value)]
+        return [_without_surrogates(item, halves) for item in value]
     if isinstance(value, dict):
         return {
             sanitize(str(key)): _joined(_UNPAIRED_INSIDE.sub("\ufffd", item))
             if key in halves and isinstance(item, str)
             else _without_surrogates(item, halves)
-            for key, item in cast("dict[Any, Any]", value).items()
+            for key, item in value.items()
         }
     return value
+
+
+def read_object(payload: Payload, max_depth: int | None, halves: Collection[str] = ()) -> dict[str, Any] | None:
+    """The payload as a dict, None where it is JSON but no object; strictly where that goes, else leniently.
+
+    Raises:
+        BadJSON: It is no JSON.
+        DepthExceeded: It nests deeper than ``max_depth``.
+    """
+    value: Any = payload
+    if isinstance(payload, bytes) and not depth_exceeds(payload, max_depth):
+        try:
+            value = msgspec.json.decode(payload)
+        except DECODE_ERRORS:
+            value = lenient(payload, max_depth=max_depth, halves=halves)
+    else:
+        value = lenient(payload, max_depth=max_depth, halves=halves)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -190,7 +216,7 @@ def _writable(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _writable(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_writable(item) for item in cast("list[Any]", value)]
+        return [_writable(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
@@ -218,7 +244,35 @@ def one_line(payload: Payload) -> tuple[JSONText, bool]:
     return JSONText(text), True
 
 
+def json_text(raw: msgspec.Raw) -> JSONText:
+    """A member that was left as text."""
+    return one_line(bytes(raw))[0]
+
+
 _SKIM: Final = msgspec.json.Decoder(msgspec.Raw)
+
+
+def is_json(text: str, max_depth: int | None = limits.MAX_DEPTH) -> bool:
+    """Whether the text is one JSON value that any reader takes: no NaN, no raw control characters in strings."""
+    if depth_exceeds(text.encode("utf-8", "replace"), max_depth):
+        return False
+    try:
+        _SKIM.decode(text)
+    except DECODE_ERRORS:
+        if not _SURROGATE_ESCAPE.search(text):
+            return False
+        try:  # "\\ud83d" alone is JSON by the grammar, though msgspec refuses it
+            _STRICT.decode(text.strip(_JSON_SPACE))
+        except (ValueError, RecursionError):
+            return False
+    return True
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+_STRICT: Final = json.JSONDecoder(parse_int=_integer, parse_constant=_no_constant)
 
 
 # -- typed reading ----------------------------------------------------------------------------------------------------
@@ -316,7 +370,7 @@ def _convert_union(value: Any, options: tuple[Any, ...]) -> Any:
 def _convert_items(value: Any, hint: Any) -> Iterator[Any]:
     if not isinstance(value, list | tuple):
         raise _Unfit
-    for item in cast("list[Any]", value):
+    for item in value:
         try:
             yield _convert(item, hint)
         except _Unfit:

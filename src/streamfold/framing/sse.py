@@ -96,12 +96,14 @@ class SSEParser:
         self.last_event_id = ""
         self._retry_ms: int | None = None
         self._residue: list[bytes] = []
+        self.residue_lines = 0
         self.replacements = 0
         self.fault: FramingError | None = None
         self._closed = False
         # the frames of the last take, in step with the payloads it returned
         self._heads: list[bytes] | None = None
-        self._ids: list[str] | None = None
+        self.ids: list[str] | None = None  # None where the take was of one plain shape
+        self.id_before = ""  # the last event ID when it began
         self._retries: list[int | None] = []
         self._offsets: list[int] | None = None
         self._payloads: list[bytes] = []
@@ -190,7 +192,7 @@ class SSEParser:
         return ServerSentEvent(
             self.name_of(k) or "message",
             self._decoded(self._payloads[k]),
-            self.last_event_id if self._ids is None else self._ids[k],
+            self.last_event_id if self.ids is None else self.ids[k],
             self._retries[k] if self._retries else None,
             not (self.tail_incomplete and k == len(self._payloads) - 1),
         )
@@ -202,7 +204,7 @@ class SSEParser:
 
     def id_of(self, k: int) -> str:
         """The last event ID at the ``k``-th frame of the last take."""
-        return self.last_event_id if self._ids is None else self._ids[k]
+        return self.last_event_id if self.ids is None else self.ids[k]
 
     def offset_of(self, k: int) -> int:
         """Where the ``k``-th frame of the last take begins, in bytes from the start of the stream."""
@@ -285,13 +287,13 @@ class SSEParser:
         return payloads
 
     def _remember(self, payloads: list[bytes], heads: list[bytes] | None, block: bytes) -> None:
-        self._payloads, self._heads, self._ids, self._offsets = payloads, heads, None, None
+        self._payloads, self._heads, self.ids, self._offsets = payloads, heads, None, None
         self._block, self._block_offset = block, self._position
         self._position += len(block)
 
     def _forget(self) -> None:
         """Begin a take: nothing of the one before is to be had any more."""
-        self._payloads, self._heads, self._ids, self._retries, self._offsets = [], None, None, [], None
+        self._payloads, self._heads, self.ids, self._retries, self._offsets = [], None, None, [], None
         self._block = b""
 
     def _hold(self, data: bytes) -> None:
@@ -307,14 +309,15 @@ class SSEParser:
 
     def _read_held_lines(self) -> None:
         if self._held and not self._closed and self.fault is None:
-            kept = (self._payloads, self._heads, self._ids, self._retries, self._offsets)
+            kept = (self._payloads, self._heads, self.ids, self._retries, self._offsets)
             self._read_lines(b"")  # completes lines, never a frame: whatever completes one was taken at once
-            self._payloads, self._heads, self._ids, self._retries, self._offsets = kept
+            self._payloads, self._heads, self.ids, self._retries, self._offsets = kept
 
     def _read_lines(self, data: bytes) -> None:
         """Read what is held and ``data``, line by line; hold the rest."""
         if self._heads is None:
-            self._heads, self._ids, self._offsets = [], [], []
+            self._heads, self.ids, self._offsets = [], [], []
+            self.id_before = self.last_event_id
         if data and not self._skip_lf and data.find(b"\n") < 0 and data.find(b"\r") < 0:
             self._hold_line(data)
             return
@@ -384,6 +387,7 @@ class SSEParser:
 
     def _keep_residue(self, line: bytes) -> None:
         if self._residue_room > 0:
+            self.residue_lines += 1
             self._residue.append(line[: int(min(self._residue_room, len(line)))])
             self._residue_room -= len(line) + 1
 
@@ -398,10 +402,10 @@ class SSEParser:
             self._payloads.append(b"\n".join(self._data))
             self._retries.append(self._retry)
             assert self._heads is not None
-            assert self._ids is not None
+            assert self.ids is not None
             assert self._offsets is not None
             self._heads.append(b"event: " + self._event)
-            self._ids.append(last_event_id)
+            self.ids.append(last_event_id)
             self._offsets.append(self._frame_offset)
         self._inside, self._event, self._data, self._data_size, self._retry = False, b"", [], 0, None
 

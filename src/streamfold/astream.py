@@ -1,0 +1,160 @@
+"""The twin of :mod:`streamfold.stream` for sources that are awaited. Runs under any event loop: it imports none."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack
+
+from streamfold.events import Event
+from streamfold.framing.sse import ServerSentEvent
+from streamfold.stream import READ_BYTES, FrameSettings, FrameStage, Mapping, MapStage, Stage, open_source
+
+__all__ = ["AsyncByteSource", "AsyncPullStream", "amap_event_stream", "aparse_event_stream"]
+
+T = TypeVar("T")
+
+AsyncByteSource: TypeAlias = Any
+"""Where bytes come from: an async iterable of bytes, a response with ``aiter_bytes`` or an awaitable ``read``, or any
+source that :mod:`streamfold.stream` reads."""
+
+Closer: TypeAlias = Callable[[], object]
+
+
+class AsyncPullStream(Generic[T]):
+    """An async iterator over what comes of a source, and a context manager that closes it."""
+
+    def __init__(self, source: AsyncByteSource, stage: Stage[T]) -> None:
+        self._chunks, self._closers = open_async_source(source)
+        self._stage = stage
+        self._batch: Any = iter(())  # what is being handed out; it knows how much of it is left
+        self._items = self._pull()
+        self._closed = False
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self._items
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop, and close the source. May be called at any time and more than once."""
+        await self._items.aclose()
+        await self._finish()
+
+    async def _pull(self) -> AsyncGenerator[T, None]:
+        stage, chunks = self._stage, self._chunks
+        feed = stage.feed
+        try:
+            while not stage.ended:
+                try:
+                    chunk = await anext(chunks)
+                except StopAsyncIteration:
+                    break
+                except Exception:  # noqa: BLE001 - the source's own, whatever it is: the stream says so, then it goes on
+                    self._batch = iter(stage.close("cut"))
+                    for item in self._batch:
+                        yield item
+                    raise
+                items = feed(chunk)
+                if items:
+                    self._batch = batch = iter(items)
+                    for item in batch:
+                        yield item
+            self._batch = iter(stage.close("eof"))
+            for item in self._batch:
+                yield item
+            if stage.fault is not None:
+                raise stage.fault
+        finally:
+            await self._finish()
+
+    def _left(self) -> int:
+        """How many items of the batch were not handed out yet."""
+        left: int = self._batch.__length_hint__()
+        return left
+
+    async def _finish(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._cancel()
+        for close in self._closers:
+            await _settled(close())
+
+    def _cancel(self) -> None:
+        if not self._stage.ended:
+            self._stage.close("cancel")
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------
+
+
+def open_async_source(source: AsyncByteSource) -> tuple[AsyncIterator[bytes], list[Closer]]:
+    """The reads of a source, and what closes it.
+
+    Raises:
+        UsageError: It is nothing that gives bytes.
+    """
+    chunks = _reads(source)
+    if chunks is None:
+        reads, closers = open_source(source)
+        return _awaited(reads), closers
+    closers = [closer for closer in (_closer(chunks), _closer(source)) if closer is not None]
+    return chunks, closers[-1:] if chunks is source else closers
+
+
+def _reads(source: Any) -> AsyncIterator[bytes] | None:
+    """The reads of a source that is awaited, None for one that is not."""
+    reads: AsyncIterator[bytes] | None = None
+    content = getattr(source, "content", source)
+    if hasattr(source, "aiter_bytes"):  # httpx, httpx2
+        reads = aiter(source.aiter_bytes())
+    elif hasattr(content, "iter_any"):  # aiohttp
+        reads = aiter(content.iter_any())
+    elif hasattr(source, "__aiter__"):
+        # asyncio's and aiofiles' readers iterate by lines, with a limit on their length; read() has neither fault
+        reads = _read_until_empty(source.read) if hasattr(source, "read") else aiter(source)
+    elif hasattr(source, "receive_some"):  # a trio stream
+        reads = _read_until_empty(source.receive_some)
+    return reads
+
+
+async def _read_until_empty(read: Callable[[int], Any]) -> AsyncIterator[bytes]:
+    while chunk := await _settled(read(READ_BYTES)):
+        yield chunk
+
+
+async def _settled(value: Any) -> Any:
+    """The value, awaited if it is to be awaited."""
+    return await value if hasattr(value, "__await__") else value
+
+
+async def _awaited(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+def _closer(thing: Any) -> Closer | None:
+    close = getattr(thing, "aclose", None) or getattr(thing, "close", None)
+    return close if callable(close) else None
+
+
+def aparse_event_stream(source: AsyncByteSource, **settings: Unpack[FrameSettings]) -> AsyncPullStream[ServerSentEvent]:
+    """The async twin of :func:`streamfold.parse_event_stream`."""
+    return AsyncPullStream(source, FrameStage(**settings))
+
+
+def amap_event_stream(
+    source: AsyncByteSource, mapping: Mapping, **settings: Unpack[FrameSettings]
+) -> AsyncPullStream[Event]:
+    """The async twin of :func:`streamfold.map_event_stream`."""
+    return AsyncPullStream(source, MapStage(mapping, FrameStage(**settings)))

@@ -1,0 +1,685 @@
+"""The ledger of one answer while it is being emitted: which blocks are open, what came of them, how it may end.
+
+Normalisers say what a payload means; this module says it in the vocabulary and keeps the vocabulary's promises:
+``start`` first, dense indexes, every block closed once and with its assembled form, what the authoritative end adds
+emitted as a delta, usage before the end, nothing after it. It knows no wire format.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar
+
+import msgspec
+
+from streamfold import limits
+from streamfold.blocks import (
+    Block,
+    Citation,
+    Executor,
+    JSONText,
+    MediaBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolCallState,
+    TranscriptBlock,
+)
+from streamfold.events import (
+    BlockEnd,
+    BlockKind,
+    BlockStart,
+    Done,
+    ErrorEvent,
+    ErrorKind,
+    Event,
+    MediaDelta,
+    Raw,
+    ReasoningDelta,
+    Restart,
+    Start,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallDone,
+    ToolCallStart,
+    TranscriptDelta,
+    Usage,
+)
+from streamfold.partial_json import PartialJSON
+from streamfold.payloads import Payload, Reader, compact, is_json, one_line, sanitize
+from streamfold.pieces import Pieces
+
+__all__ = [
+    "Answer",
+    "NormalizerSettings",
+    "OpenBlock",
+    "OpenCall",
+    "OpenMedia",
+    "OpenReasoning",
+    "OpenTranscript",
+    "OpenWhole",
+]
+
+B = TypeVar("B", bound="OpenBlock")
+RawMode = Literal["all", "unknown", "none"]
+
+class NormalizerSettings(TypedDict, total=False):
+    """The settings that reach a normaliser; meanings and defaults as everywhere (see :mod:`streamfold.limits`)."""
+
+    max_depth: int | None
+    max_blocks: int | None
+    raw: RawMode
+    call_id: Callable[[int], str] | None
+
+
+class OpenBlock:
+    """A block that is open: of kind ``text`` or ``refusal``, and what all the others share."""
+
+    __slots__ = ("choice", "citations", "half", "index", "kind", "meta", "pieces")
+
+    def __init__(self, index: int, kind: BlockKind, choice: int, meta: dict[str, Any] | None) -> None:
+        self.index, self.kind, self.choice = index, kind, choice
+        self.meta = meta
+        self.pieces = Pieces()
+        self.half = ""  # the first half of a surrogate pair, waiting for the second
+        self.citations: list[Citation] = []
+
+    def json_meta(self) -> JSONText | None:
+        return compact(self.meta) if self.meta else None
+
+    def block(self, complete: bool) -> Block:
+        text, meta = str(self.pieces), self.json_meta()
+        if self.kind == "refusal":
+            return RefusalBlock(self.index, text, self.choice, complete, meta)
+        return TextBlock(self.index, text, tuple(self.citations), self.choice, complete, meta)
+
+
+class OpenReasoning(OpenBlock):
+    """Reasoning: parts by the number the wire gives them, in order of opening."""
+
+    __slots__ = ("encrypted", "numbers", "parts", "redacted", "signature")
+
+    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None) -> None:
+        super().__init__(index, "reasoning", choice, meta)
+        self.parts: list[Pieces] = []
+        self.numbers: dict[object, int] = {}
+        self.signature: str | None = None
+        self.encrypted: str | None = None
+        self.redacted = False
+
+    def part(self, wire_number: object) -> int:
+        """Our number of the part that the wire calls so; opens it if it is new."""
+        number = self.numbers.get(wire_number)
+        if number is None:
+            number = self.numbers[wire_number] = len(self.parts)
+            self.parts.append(Pieces())
+        return number
+
+    def block(self, complete: bool) -> Block:
+        parts = tuple(text for text in map(str, self.parts) if text)
+        return ReasoningBlock(
+            self.index,
+            "\n\n".join(parts),
+            parts,
+            self.signature,
+            self.encrypted,
+            self.redacted,
+            self.choice,
+            complete,
+            self.json_meta(),
+        )
+
+
+class OpenCall(OpenBlock):
+    """A tool call."""
+
+    __slots__ = ("call_kind", "executor", "id", "is_json", "name", "scanner", "state", "whole")
+
+    def __init__(
+        self,
+        index: int,
+        choice: int,
+        meta: dict[str, Any] | None,
+        *,
+        id: str,  # noqa: A002 - the vocabulary's own name
+        name: str,
+        kind: str = "function",
+        executor: Executor = "client",
+        is_json: bool = True,
+    ) -> None:
+        super().__init__(index, "tool_call", choice, meta)
+        self.id, self.name, self.call_kind, self.executor, self.is_json = id, name, kind, executor, is_json
+        self.state: ToolCallState = "provider" if executor == "provider" else "open"
+        self.scanner: PartialJSON | None = None
+        self.whole: str | None = None  # arguments that came with the start, in case no piece follows
+
+    def block(self, complete: bool) -> Block:
+        return ToolCallBlock(
+            self.index,
+            self.id,
+            self.name,
+            str(self.pieces),
+            self.call_kind,
+            self.executor,
+            self.state,
+            self.choice,
+            complete,
+            self.json_meta(),
+        )
+
+
+class OpenMedia(OpenBlock):
+    """Media: base64 pieces are decoded as whole quartets come together."""
+
+    __slots__ = ("carry", "data", "mime_type", "url")
+
+    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None, mime_type: str | None) -> None:
+        super().__init__(index, "media", choice, meta)
+        self.mime_type = mime_type
+        self.url: str | None = None
+        self.data: list[bytes] = []
+        self.carry = ""
+
+    def decode(self, piece: str) -> bytes:
+        """The bytes that the piece completes. Characters outside the alphabet are passed over, as MIME readers do."""
+        text = self.carry + "".join(piece.split()).rstrip("=").translate(_URL_SAFE)
+        whole = len(text) - len(text) % 4
+        self.carry = text[whole:]
+        return _b64(text[:whole])
+
+    def rest(self) -> bytes:
+        """The bytes of an unpadded last quartet."""
+        text, self.carry = self.carry, ""
+        return _b64(text + "=" * (-len(text) % 4)) if len(text) > 1 else b""
+
+    def block(self, complete: bool) -> Block:
+        return MediaBlock(
+            self.index, self.mime_type, b"".join(self.data), self.url, self.choice, complete, self.json_meta()
+        )
+
+
+_URL_SAFE: Final = str.maketrans("-_", "+/")
+
+
+def _b64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+class OpenTranscript(OpenBlock):
+    """The words of spoken audio."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None, source: Literal["model", "user"]) -> None:
+        super().__init__(index, "transcript", choice, meta)
+        self.source: Literal["model", "user"] = source
+
+    def block(self, complete: bool) -> Block:
+        return TranscriptBlock(self.index, str(self.pieces), self.source, self.choice, complete, self.json_meta())
+
+
+class OpenWhole(OpenBlock):
+    """A block that came in one piece and waits for its end: a tool's result, a block of no other kind."""
+
+    __slots__ = ("make", "raw")
+
+    def __init__(self, index: int, kind: BlockKind, choice: int, meta: dict[str, Any] | None, make: MakeBlock) -> None:
+        super().__init__(index, kind, choice, meta)
+        self.make = make
+        self.raw: JSONText | None = None
+
+    def block(self, complete: bool) -> Block:
+        return self.make(self.index, complete, self.json_meta())
+
+
+MakeBlock: TypeAlias = Callable[[int, bool, JSONText | None], Block]
+"""Makes a block of its index, whether it is complete, and its meta."""
+
+
+class Answer:
+    """What has been said of one answer, and what may still be said.
+
+    A normaliser calls :meth:`begin` once a batch of payloads and appends to the list it returns, directly or through
+    the methods below. ``spans`` lists, for the batch, the payloads that caused other than one event, as
+    ``(events before it, events of it)``: enough to pair every payload with its events, and free where all cause one.
+    """
+
+    def __init__(
+        self,
+        surface: str,
+        *,
+        max_depth: int | None = limits.MAX_DEPTH,
+        max_blocks: int | None = limits.MAX_BLOCKS,
+        raw: RawMode = "all",
+        call_id: Callable[[int], str] | None = None,
+    ) -> None:
+        self.surface = surface
+        self.max_depth, self.max_blocks = max_depth, max_blocks
+        self._raw_mode, self._call_id = raw, call_id
+        # of the batch
+        self.out: list[Event] = []
+        self.spans: list[tuple[int, int]] = []
+        self._surplus = 0  # events beyond one a payload, over all spans
+        self._payload: Payload = b""
+        self._number = 0  # which payload of the batch it is
+        self._raw_said = False
+        self.name_of: Callable[[int], str | None] | None = None  # SSE event name of the k-th payload of the batch
+        self.offset_of: Callable[[int], int | None] | None = None  # and where its frame begins
+        # of the answer
+        self.started = False
+        self.ended = False
+        self.recognised = False  # whether a payload was of a kind that the dialect knows
+        self.id: str | None = None
+        self.model: str | None = None
+        self._seed: bytes | None = None  # what made-up ids are hashed from where the answer has no id
+        self._calls = 0
+        self._next_index = 0
+        self.open: dict[int, OpenBlock] = {}
+        self.last_signature: str | None = None
+        self._usage: Usage | None = None
+        self.stops: dict[int, Stop] = {}
+        self._calling: set[int] = set()  # choices with a call that the client runs
+        self._refusing: set[int] = set()  # choices with a refusal part
+
+    # -- batches ------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> list[Event]:
+        """Start a batch; its events go into the list returned."""
+        self.out, self.spans, self._surplus = [], [], 0
+        return self.out
+
+    def step(self, payload: Payload, meaning: Callable[[Payload], bool]) -> None:
+        """Say what one payload of the batch means, and pair it with the events that it causes."""
+        before = len(self.out)
+        if not self.ended:
+            self._number = before - self._surplus
+            self.say(payload, meaning)
+        self.pair(before)
+
+    def say(self, payload: Payload, meaning: Callable[[Payload], bool]) -> None:
+        """Say what a payload means; where that says nothing, hand the payload out as ``raw``.
+
+        Args:
+            payload: As it came.
+            meaning: Emits what it means and returns whether its kind is known.
+        """
+        out = self.out
+        before = len(out)
+        self._payload, self._raw_said = payload, False
+        known = meaning(payload)
+        self.recognised = self.recognised or known
+        if self._seed is None:
+            self._seed = b"" if self.id else _digest(one_line(payload)[0])
+        if len(out) == before:
+            self.raw(known=known)
+        if not self.started:
+            self.started = True
+            out.insert(before, Start(self.surface))
+
+    def pair(self, before: int) -> None:
+        """The next payload of the batch caused all events from ``before`` on."""
+        count = len(self.out) - before
+        if count != 1:
+            self.spans.append((before, count))
+            self._surplus += count - 1
+
+    def event_name(self) -> str | None:
+        """The SSE event name of the payload that is being read, where there is one."""
+        return self.name_of(self._number) if self.name_of else None
+
+    # -- start, raw, ends ---------------------------------------------------------------------------------------------
+
+    def emit(self, event: Event) -> None:
+        """Say it, unless the answer has ended."""
+        if not self.ended:
+            self.out.append(event)
+
+    def identify(self, id: object, model: object) -> None:  # noqa: A002
+        """Name the answer. What is absent, empty or no text leaves what is known."""
+        new_id = sanitize(id) if isinstance(id, str) and id else self.id
+        new_model = sanitize(model) if isinstance(model, str) and model else self.model
+        if self.started and (new_id, new_model) == (self.id, self.model):
+            return
+        self.id, self.model, self.started = new_id, new_model, True
+        self.emit(Start(self.surface, new_id, new_model))
+
+    def raw(self, *, index: int | None = None, name: str = "", known: bool = True) -> None:
+        """Hand out the payload that is being read, once at most.
+
+        Args:
+            index: The block it concerns.
+            name: For a payload that names no type of its own: the member that matters in it.
+            known: Whether the provider's table lists its kind (what ``raw="unknown"`` leaves out).
+        """
+        if self._raw_said or self._raw_mode == "none" or (known and self._raw_mode == "unknown"):
+            return
+        self._raw_said = True
+        text, is_json = one_line(self._payload)
+        named = _NAMED.read(str(text), None) if is_json else None
+        own = next((n for n in (named.type, named.event_type, named.object) if isinstance(n, str) and n), "") if named else ""
+        self.emit(Raw(sanitize(own) or self.event_name() or name or "message", text, index, is_json))
+
+    def said(self) -> None:
+        """The payload means something, though it may cause no event: it does not come out as ``raw``."""
+        self._raw_said = True
+
+    def warn(self, code: str, message: str) -> None:
+        """Report a fault of the wire that changes nothing else."""
+        self.emit(ErrorEvent("protocol", message, code, fatal=False, offset=self._offset()))
+
+    def fail(self, error: ErrorEvent) -> None:
+        """End the answer with a fatal error; what is open is closed as incomplete."""
+        if self.ended:
+            return
+        self._ensure_started()
+        for block in list(self.open.values()):
+            self.cut(block)
+        self.out.append(error)
+        self.ended = True
+
+    def payload_error(self, kind: ErrorKind, message: str, code: str) -> ErrorEvent:
+        """A fatal error that names the payload that is being read."""
+        return ErrorEvent(kind, message, code, offset=self._offset())
+
+    def done(self) -> None:
+        """End the answer well; what is still open is closed as incomplete."""
+        if self.ended:
+            return
+        self._ensure_started()
+        for block in list(self.open.values()):
+            self.cut(block)
+        stops = tuple(self._resolved(self.stops[choice]) for choice in sorted(self.stops))
+        first = next((stop for stop in stops if stop.choice == 0), Stop())
+        self.out.append(Done(first.reason, first.raw, first.stop_sequence, stops))
+        self.ended = True
+
+    def stop(self, choice: int, reason: StopReason | None, raw: str | None, stop_sequence: str | None = None) -> None:
+        """Remember why a choice ended; a plain ``end`` never weakens what was said before."""
+        before = self.stops.get(choice)
+        if before is None or before.reason in (None, "end") or reason not in (None, "end"):
+            self.stops[choice] = Stop(choice, reason, raw, stop_sequence)
+
+    def restart(self, reason: str) -> None:
+        """The answer begins anew."""
+        for block in list(self.open.values()):
+            self.cut(block)
+        self.emit(Restart(reason))
+        self.id = self.model = None
+        self.stops, self._calling, self._refusing = {}, set(), set()
+
+    def report(self, usage: Usage | None) -> None:
+        """Hand out running totals where they changed."""
+        if usage is not None and usage != self._usage:
+            self._usage = usage
+            self.emit(usage)
+
+    def _ensure_started(self) -> None:
+        if not self.started:
+            self.started = True
+            self.out.append(Start(self.surface))
+
+    def _offset(self) -> int | None:
+        return self.offset_of(self._number) if self.offset_of else None
+
+    def _resolved(self, stop: Stop) -> Stop:
+        """A plain stop where the choice declined is a refusal, where it calls the client's tools a tool use."""
+        reason = stop.reason
+        if reason == "end":
+            reason = "refusal" if stop.choice in self._refusing else "tool_use" if stop.choice in self._calling else "end"
+        return Stop(stop.choice, reason, stop.raw, stop.stop_sequence)
+
+    # -- blocks of text -----------------------------------------------------------------------------------------------
+
+    def open_text(self, kind: BlockKind = "text", choice: int = 0, meta: dict[str, Any] | None = None) -> OpenBlock:
+        """Open a block of visible text: ``text`` or ``refusal``."""
+        if kind == "refusal":
+            self._refusing.add(choice)
+        return self._opened(OpenBlock(self._take_index(), kind, choice, meta))
+
+    def open_reasoning(self, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenReasoning:
+        """Open a block of reasoning."""
+        return self._opened(OpenReasoning(self._take_index(), choice, meta))
+
+    def open_media(self, mime_type: str | None, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenMedia:
+        """Open a block of media."""
+        return self._opened(OpenMedia(self._take_index(), choice, meta, mime_type))
+
+    def open_transcript(self, source: Literal["model", "user"] = "model", choice: int = 0) -> OpenTranscript:
+        """Open a block of spoken words."""
+        return self._opened(OpenTranscript(self._take_index(), choice, None, source))
+
+    def text(self, block: OpenBlock, piece: str) -> None:
+        """A piece of visible text."""
+        piece = self._characters(block, piece)
+        if piece:
+            block.pieces.add(piece)
+            self.emit(TextDelta(block.index, piece))
+
+    def reasoning(self, block: OpenReasoning, piece: str, wire_part: object = 0) -> None:
+        """A piece of reasoning, of the part that the wire numbers so."""
+        piece = self._characters(block, piece)
+        if piece:
+            part = block.part(wire_part)
+            block.parts[part].add(piece)
+            self.emit(ReasoningDelta(block.index, piece, part))
+
+    def transcript(self, block: OpenTranscript, piece: str) -> None:
+        """A piece of spoken words."""
+        piece = self._characters(block, piece)
+        if piece:
+            block.pieces.add(piece)
+            self.emit(TranscriptDelta(block.index, piece, block.source))
+
+    def media(self, block: OpenMedia, piece: str) -> None:
+        """A piece of base64."""
+        self._media(block, block.decode(piece))
+
+    def media_url(self, block: OpenMedia, url: str) -> None:
+        """Media that lies elsewhere."""
+        block.url = sanitize(url)
+        self.emit(MediaDelta(block.index, block.mime_type, url=block.url))
+
+    def cite(self, block: OpenBlock, citation: Citation) -> None:
+        """A source of the block."""
+        block.citations.append(citation)
+        self.emit(citation)
+
+    def settle_text(self, block: OpenBlock, whole: str | None) -> None:
+        """What the authoritative text adds to the pieces becomes a last piece."""
+        rest = self._rest(block, block.pieces, whole)
+        if rest:
+            self.text(block, rest)
+
+    def settle_reasoning(self, block: OpenReasoning, wire_part: object, whole: str | None) -> None:
+        """The same for one part of a block of reasoning."""
+        if whole:
+            rest = self._rest(block, block.parts[block.part(wire_part)], whole)
+            if rest:
+                self.reasoning(block, rest, wire_part)
+
+    def settle_arguments(self, call: OpenCall, whole: str | None) -> None:
+        """The same for the arguments of a call."""
+        rest = self._rest(call, call.pieces, whole)
+        if rest:
+            self.arguments(call, rest)
+
+    def close(self, block: OpenBlock) -> None:
+        """The block is whole."""
+        self._end(block, complete=True)
+
+    def cut(self, block: OpenBlock) -> None:
+        """The block broke off."""
+        if isinstance(block, OpenCall) and block.executor == "client":
+            block.state = "cut"
+        self._end(block, complete=False)
+
+    def open_whole(
+        self, kind: BlockKind, make: MakeBlock, meta: dict[str, Any] | None = None, choice: int = 0
+    ) -> OpenWhole:
+        """Open a block that ``make`` makes when it ends."""
+        return self._opened(OpenWhole(self._take_index(), kind, choice, meta, make))
+
+    # -- tool calls ---------------------------------------------------------------------------------------------------
+
+    def open_call(
+        self,
+        id: object,  # noqa: A002 - the vocabulary's own name
+        name: str,
+        *,
+        kind: str = "function",
+        executor: Executor = "client",
+        is_json: bool = True,
+        choice: int = 0,
+        meta: dict[str, Any] | None = None,
+    ) -> OpenCall:
+        """Open a tool call. Without an id it gets one that is made up, the same at every reading of the same bytes."""
+        index = self._take_index()
+        if isinstance(id, str) and id:
+            own_id = sanitize(id)
+        else:
+            own_id = self._made_up_id(index)
+            meta = {**(meta or {}), "synthetic_id": True}
+        self._calls += 1
+        if executor == "client":
+            self.calls_client(choice)
+        call = OpenCall(
+            index, choice, meta, id=own_id, name=sanitize(name), kind=kind, executor=executor, is_json=is_json
+        )
+        if not self.ended:
+            self.open[index] = call
+        self.emit(ToolCallStart(index, call.id, call.name, kind, executor, choice, call.json_meta()))
+        return call
+
+    def calls_client(self, choice: int = 0) -> None:
+        """The choice asks the caller to act, which makes its plain stop a tool use."""
+        self._calling.add(choice)
+
+    def arguments(self, call: OpenCall, piece: str) -> None:
+        """A piece of a call's arguments."""
+        piece = self._characters(call, piece)
+        if piece:
+            call.pieces.add(piece)
+            if call.scanner is not None:
+                call.scanner.feed(piece)
+            self.emit(ToolCallDelta(call.index, call.id, piece))
+
+    def has_whole_json(self, call: OpenCall) -> bool:
+        """Whether the arguments so far are one whole JSON value; linear over all askings."""
+        if call.scanner is None:
+            call.scanner = PartialJSON(max_depth=None)
+            call.scanner.feed(str(call.pieces))
+        return call.scanner.complete
+
+    def finish_call(self, call: OpenCall, whole: str | None = None, *, incomplete: bool = False) -> None:
+        """The provider is through with the call.
+
+        Args:
+            call: Which.
+            whole: The authoritative arguments, where the wire repeats them.
+            incomplete: The provider says that the call is not to be trusted.
+        """
+        self.settle_arguments(call, whole)
+        self._give_up_half(call)
+        arguments = str(call.pieces)
+        if call.is_json and not incomplete and not arguments.strip():
+            arguments = "{}"
+            call.pieces.replace(arguments)
+        valid = not incomplete and (not call.is_json or is_json(arguments, self.max_depth))
+        if call.executor == "client":
+            call.state = "ready" if valid else "invalid"
+        self.emit(ToolCallDone(call.index, call.id, call.name, arguments, valid, call.executor))
+        self._end(call, complete=not incomplete)
+
+    def _made_up_id(self, index: int) -> str:
+        if self._call_id is not None:
+            return sanitize(str(self._call_id(index)))
+        seed = self.id.encode() if self.id else self._seed or _digest(one_line(self._payload)[0])
+        return f"call_{blake2b(seed + b'/%d' % self._calls, digest_size=6).hexdigest()}"
+
+    # -- the inside ---------------------------------------------------------------------------------------------------
+
+    def _take_index(self) -> int:
+        index = self._next_index
+        if self.max_blocks is not None and index >= self.max_blocks:
+            self.fail(self.payload_error("limit", f"the answer opens more than {self.max_blocks} blocks", "blocks"))
+        self._next_index += 1
+        return index
+
+    def _opened(self, block: B) -> B:
+        if not self.ended:
+            self.open[block.index] = block
+            self.emit(BlockStart(block.index, block.kind, block.choice, block.json_meta()))
+        return block
+
+    def _characters(self, block: OpenBlock, piece: str) -> str:
+        """Whole characters only: half a surrogate pair waits for its other half, a lone one becomes U+FFFD."""
+        if not block.half and piece.isascii():
+            return piece
+        piece = block.half + piece
+        block.half = ""
+        if "\ud800" <= piece[-1:] <= "\udbff":
+            block.half, piece = piece[-1], piece[:-1]
+        return sanitize(piece)
+
+    def _rest(self, block: OpenBlock, pieces: Pieces, whole: str | None) -> str:
+        """What ``whole`` adds to the pieces; where it contradicts them it takes their place."""
+        if not whole:  # also an empty one: gateways send that for "not repeated here"
+            return ""
+        whole, had = sanitize(whole), str(pieces)
+        block.half = ""
+        if whole.startswith(had):
+            return whole[len(had) :]
+        pieces.replace(whole)
+        return ""
+
+    def _media(self, block: OpenMedia, data: bytes) -> None:
+        if data:
+            block.data.append(data)
+            self.emit(MediaDelta(block.index, block.mime_type, data))
+
+    def _end(self, block: OpenBlock, *, complete: bool) -> None:
+        if block.index not in self.open:
+            return
+        self._give_up_half(block)
+        if isinstance(block, OpenMedia):
+            self._media(block, block.rest())
+        del self.open[block.index]
+        self.emit(BlockEnd(block.index, block.block(complete)))
+
+    def _give_up_half(self, block: OpenBlock) -> None:
+        """The other half of a surrogate pair never came."""
+        if not block.half:
+            return
+        block.half, half = "", "\ufffd"
+        match block:
+            case OpenReasoning():
+                last = len(block.parts) - 1
+                self.reasoning(block, half, next((n for n, part in block.numbers.items() if part == last), 0))
+            case OpenCall():
+                self.arguments(block, half)
+            case OpenTranscript():
+                self.transcript(block, half)
+            case _:
+                self.text(block, half)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+class _Named(msgspec.Struct):
+    type: Any = None
+    event_type: Any = None
+    object: Any = None
+
+
+_NAMED: Final = Reader(_Named)

@@ -1,0 +1,187 @@
+"""Which tool call a fragment belongs to, where fragments come with ids, indexes, names, or none of them.
+
+The seven steps of "tool-call identity" (DESIGN 3), for one choice. Never a guess: what fits no call is reported.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from streamfold.payloads import compact, is_json, sanitize
+from streamfold.providers._answer import Answer, OpenCall
+
+__all__ = ["Call", "Fragments"]
+
+Members = dict[str, Any]
+_OWN: Final = frozenset({"index", "id", "type", "function", "custom", "name", "arguments", "input"})
+
+
+class Call:
+    """A call of one choice: begun by its first fragment, open in the answer once its name and its id are settled."""
+
+    __slots__ = ("checked", "finished", "gathered", "id", "index", "is_json", "meta", "name", "open")
+
+    def __init__(self, id: str | None, index: object, *, is_json: bool) -> None:  # noqa: A002 - the wire's own name
+        self.id, self.index, self.is_json = id, index, is_json
+        self.name = ""
+        self.gathered: list[str] = []  # arguments that came before the name
+        self.meta: Members = {}
+        self.open: OpenCall | None = None
+        self.finished = False
+        self.checked = -1  # length of the arguments when they were last looked at
+
+
+class Fragments:
+    """The calls of one choice."""
+
+    def __init__(self, answer: Answer, choice: int) -> None:
+        self._answer, self._choice = answer, choice
+        self._calls: list[Call] = []  # that are not finished
+        self._by_id: dict[str, Call] = {}
+        self._by_index: dict[object, Call] = {}
+
+    def add(self, entry: Members) -> Call | None:
+        """Take one entry of ``tool_calls`` in; the call that it went to, None if it is nobody's."""
+        function, is_json_kind = _function_of(entry)
+        id_, name = _present(entry.get("id")), _present(function.get("name"))
+        index = entry.get("index")
+        index = index if isinstance(index, int | str | None) else None
+        call = self._find(id_, index, name, is_json=is_json_kind)
+        if call is None or call.finished:
+            self._answer.raw(name="tool_calls")
+            self._answer.warn("orphan_fragment", "a fragment of a tool call names no call that is open")
+            return None
+        if name:
+            self._name(call, sanitize(name))
+        self._keep(call, entry, function)
+        self._arguments(call, function.get("arguments", function.get("input")))
+        return call
+
+    def finish(self, *, whole_only: bool) -> None:
+        """The provider is through with its calls.
+
+        Args:
+            whole_only: Leave those whose arguments are no whole JSON to the terminal sign: some servers name a finish
+                reason before the last fragment.
+        """
+        for call in self._calls:
+            if not whole_only or self._is_whole(call):
+                self._finish(call)
+        self._calls = [call for call in self._calls if not call.finished]
+
+    def cut(self) -> None:
+        """The stream broke off: calls that never were opened become visible before the answer closes them."""
+        for call in self._calls:
+            self._open(call)
+        self._calls = []
+
+    # -- the seven steps ----------------------------------------------------------------------------------------------
+
+    def _find(self, id_: str | None, index: object, name: str | None, *, is_json: bool) -> Call | None:
+        if id_ is not None:
+            return self._by_id.get(id_) or self._named_by(id_, index) or self._new(id_, index, is_json=is_json)
+        at_index = self._by_index.get(index)
+        if name is not None and (at_index is None or self._has_whole_json(at_index)):
+            return self._new(None, index, is_json=is_json)
+        if at_index is not None and not at_index.finished:
+            return at_index
+        unfinished = [call for call in self._calls if not self._has_whole_json(call)]
+        return unfinished[0] if len(unfinished) == 1 else None
+
+    def _named_by(self, id_: str, index: object) -> Call | None:
+        """The call at that index, if it has neither an id nor arguments yet: the new id is its own."""
+        call = self._by_index.get(index)
+        if call is None or call.id is not None or call.open is not None or call.gathered:
+            return None
+        call.id = id_
+        self._by_id[id_] = call
+        return call
+
+    def _new(self, id_: str | None, index: object, *, is_json: bool) -> Call:
+        call = Call(id_, index, is_json=is_json)
+        self._calls.append(call)
+        self._by_index[index] = call
+        if id_ is not None:
+            self._by_id[id_] = call
+        return call
+
+    def _has_whole_json(self, call: Call) -> bool:
+        if call.open is None:
+            return bool(call.gathered) and is_json("".join(call.gathered))
+        return call.finished or self._answer.has_whole_json(call.open)
+
+    # -- names, arguments, extras -------------------------------------------------------------------------------------
+
+    def _name(self, call: Call, name: str) -> None:
+        """Whole, repeated, growing or in pieces."""
+        if name == call.name:
+            return
+        if not call.name or name.startswith(call.name):
+            call.name = name
+        elif not (call.gathered or (call.open and call.open.pieces)):
+            call.name += name
+        if call.open:
+            call.open.name = call.name
+
+    def _arguments(self, call: Call, value: object) -> None:
+        piece = value if isinstance(value, str) else "" if value is None else compact(value)
+        if call.open is None and piece:
+            call.gathered.append(piece)
+        elif piece and call.open is not None:
+            self._answer.arguments(call.open, piece)
+        # A name alone waits for its id: it may come one fragment later, and an id must not change once it was said.
+        if call.open is None and call.name and (call.id or call.gathered):
+            self._open(call)
+
+    def _keep(self, call: Call, entry: Members, function: Members) -> None:
+        """Members that nobody knows stay with the call (``extra_content`` holds Gemini's thought signature)."""
+        extra = {name: value for source in (entry, function) for name, value in source.items() if name not in _OWN}
+        extra = {name: value for name, value in extra.items() if value is not None}
+        if not extra:
+            return
+        call.meta.update(extra)
+        if call.open is not None:
+            call.open.meta = {**(call.open.meta or {}), **call.meta}
+
+    def _open(self, call: Call) -> None:
+        if call.open is not None:
+            return
+        kind = "function" if call.is_json else "custom"
+        meta = call.meta or None
+        call.open = self._answer.open_call(
+            call.id, call.name, kind=kind, is_json=call.is_json, choice=self._choice, meta=meta
+        )
+        for piece in call.gathered:
+            self._answer.arguments(call.open, piece)
+        call.gathered = []
+
+    def _is_whole(self, call: Call) -> bool:
+        if call.open is None or not call.open.pieces:
+            return False
+        text = str(call.open.pieces)
+        if len(text) == call.checked:
+            return False
+        call.checked = len(text)
+        return not call.is_json or is_json(text)
+
+    def _finish(self, call: Call) -> None:
+        self._open(call)
+        assert call.open is not None
+        call.finished = True
+        self._answer.finish_call(call.open, incomplete=not call.name)  # a call without a name is reported, not run
+
+
+def _function_of(entry: Members) -> tuple[Members, bool]:
+    """Where name and arguments stand, and whether the arguments are JSON."""
+    custom = entry.get("custom")
+    if isinstance(custom, dict):
+        return cast("Members", custom), False
+    function = entry.get("function")
+    if isinstance(function, dict):
+        return cast("Members", function), True
+    return entry, True
+
+
+def _present(value: object) -> str | None:
+    """Ids and names that are empty, null or the word "null" count as absent."""
+    return value if isinstance(value, str) and value not in ("", "null") else None

@@ -1,0 +1,173 @@
+"""What every normaliser is, and the small readers they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, Protocol, Unpack
+
+import msgspec
+
+from streamfold.events import ErrorEvent, Event
+from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_keep_alive
+from streamfold.providers._answer import Answer, NormalizerSettings
+from streamfold.providers._errors import truncated
+
+__all__ = ["BaseNormalizer", "CloseHow", "Cursor", "Normalizer", "text_of", "whole_number"]
+
+CloseHow = Literal["eof", "cut", "cancel"]
+
+
+class Cursor(msgspec.Struct, frozen=True, gc=False):
+    """How far an answer was read: enough to ask for the rest where a provider can resume.
+
+    Attributes:
+        response_id: The provider's name for the answer.
+        last_sequence: The last sequence number (OpenAI Responses).
+        last_event_id: The surface's own last event id (Gemini Interactions), else the stream's SSE id.
+        last_signature: The last signature of reasoning that came.
+    """
+
+    response_id: str | None = None
+    last_sequence: int | None = None
+    last_event_id: str | None = None
+    last_signature: str | None = None
+
+
+class Normalizer(Protocol):
+    """Payloads of one wire dialect in, unified events out; nothing raises on input."""
+
+    answer: Answer
+    next_sequence: int | None
+    chosen: Normalizer | None
+
+    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
+        """The events that these payloads mean."""
+        ...
+
+    def close(self, how: CloseHow = "eof") -> list[Event]:
+        """The end of input: ``eof`` clean, ``cut`` by the transport, ``cancel`` by the caller."""
+        ...
+
+    def fail(self, error: ErrorEvent) -> list[Event]:
+        """End the answer with an error found below the payloads."""
+        ...
+
+    def replay(self) -> None:
+        """A new connection begins, which may repeat payloads."""
+        ...
+
+    @property
+    def cursor(self) -> Cursor:
+        """Of all payloads fed so far."""
+        ...
+
+
+def text_of(value: Any) -> str:
+    """The value if it is text, else nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def whole_number(value: Any) -> int | None:
+    """The value if it is a whole number that can count something, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+class BaseNormalizer:
+    """What all normalisers do alike; a dialect adds its table.
+
+    A subclass names its ``surface`` and its ``terminal`` sign, and says in :meth:`_mean` what a payload means. It may
+    override :meth:`feed` to take the hottest payloads a shorter way.
+    """
+
+    surface: ClassVar[str]
+    terminal: ClassVar[str]
+
+    chosen: Normalizer | None = None
+    """Who goes on in its place, where a normaliser only finds out which dialect a stream speaks."""
+    next_sequence: int | None = None
+    """The sequence number that should come next, on surfaces that number their payloads."""
+
+    def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
+        self.answer = Answer(self.surface, **settings)
+        if after is not None:
+            self.answer.id = after.response_id
+
+    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
+        """The events that these payloads mean.
+
+        Args:
+            payloads: JSON text (``str`` or ``bytes``) or decoded objects, one each.
+        """
+        answer = self.answer
+        out = answer.begin()
+        for payload in payloads:
+            answer.step(payload, self._meaning)
+        return out
+
+    def close(self, how: CloseHow = "eof") -> list[Event]:
+        """The end of input.
+
+        Args:
+            how: ``eof``, a clean end: the answer is done or truncated, as its surface says. ``cut``: the transport
+                failed. ``cancel``: the caller stopped, which is no event.
+        """
+        out = self.answer.begin()
+        if not self.answer.ended:
+            self._ended(how)
+        self.answer.ended = True
+        return out
+
+    def fail(self, error: ErrorEvent) -> list[Event]:
+        """End the answer with an error found below the payloads: a frame too large, a body that is no stream."""
+        out = self.answer.begin()
+        self._fail(error)
+        return out
+
+    def replay(self) -> None:
+        """A new connection begins, which may repeat payloads; dialects without numbers cannot tell."""
+
+    @property
+    def cursor(self) -> Cursor:
+        """Of all payloads fed so far."""
+        last = None if self.next_sequence is None else self.next_sequence - 1
+        return Cursor(self.answer.id, last, last_signature=self.answer.last_signature)
+
+    def _mean(self, payload: Payload) -> bool:
+        """Emit what the payload means; whether its kind is in the dialect's table.
+
+        Raises:
+            BadJSON, DepthExceeded: From reading it.
+        """
+        raise NotImplementedError
+
+    def _sentinel(self) -> bool:
+        """``[DONE]`` came; most dialects have no use for it."""
+        return True
+
+    def _end_of_input(self) -> None:
+        """The clean end of input without the terminal sign of most dialects: truncated."""
+        self._fail(truncated(self.terminal))
+
+    def _fail(self, error: ErrorEvent) -> None:
+        self.answer.fail(error)
+
+    def _ended(self, how: CloseHow) -> None:
+        if how == "eof":
+            self._end_of_input()
+        elif how == "cut":
+            self._fail(ErrorEvent("transport", "the connection broke off", retryable=True))
+
+    def _meaning(self, payload: Payload) -> bool:
+        """:meth:`_mean`, with what no reader can read told apart."""
+        try:
+            return self._mean(payload)
+        except DepthExceeded:
+            limit = self.answer.max_depth
+            self._fail(self.answer.payload_error("limit", f"a payload nests more than {limit} levels", "depth"))
+        except BadJSON as fault:
+            if is_done(payload):
+                return self._sentinel()
+            if is_keep_alive(payload):
+                return True
+            self._fail(self.answer.payload_error("protocol", f"a payload is no JSON: {fault}", "bad_json"))
+        return True

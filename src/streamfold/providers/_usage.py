@@ -1,0 +1,111 @@
+"""Token counts: how running totals merge, and where each vendor keeps which number.
+
+The tables say where to look; the arithmetic is the same for everyone. Nothing is estimated, nothing is added up over
+chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from streamfold.events import Usage
+from streamfold.payloads import compact
+
+__all__ = ["CHAT", "count", "merge", "read"]
+
+Members = dict[str, Any]
+
+CHAT: Final[Mapping[str, tuple[str, ...]]] = {
+    # unified name -> the places that may hold it, the first number wins
+    "input_tokens": ("prompt_tokens", "input_tokens"),
+    "output_tokens": ("completion_tokens", "output_tokens"),
+    "total_tokens": ("total_tokens",),
+    "reasoning_tokens": (
+        "completion_tokens_details.reasoning_tokens",
+        "output_tokens_details.reasoning_tokens",
+        "reasoning_tokens",  # Copilot keeps it at the top
+    ),
+    "cache_read_tokens": (
+        "prompt_tokens_details.cached_tokens",
+        "input_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",  # DeepSeek
+        "cached_tokens",  # Together
+        "cache_read_input_tokens",  # proxies of Anthropic
+    ),
+    "cache_write_tokens": (
+        "prompt_tokens_details.cache_write_tokens",
+        "input_tokens_details.cache_write_tokens",
+        "cache_creation_input_tokens",
+    ),
+    "input_audio_tokens": ("prompt_tokens_details.audio_tokens", "input_tokens_details.audio_tokens"),
+    "output_audio_tokens": ("completion_tokens_details.audio_tokens", "output_tokens_details.audio_tokens"),
+    "input_image_tokens": ("prompt_tokens_details.image_tokens", "input_tokens_details.image_tokens"),
+    "output_image_tokens": ("completion_tokens_details.image_tokens", "output_tokens_details.image_tokens"),
+}
+"""Where Chat Completions, Responses and all that copy them keep their counts."""
+
+USD_PER_TICK: Final = 1e-10  # xAI's unit: 10^10 ticks to the dollar
+
+
+def count(members: Mapping[str, Any], path: str) -> int | None:
+    """The whole number at the dotted ``path``, None where there is none. A float that is whole counts."""
+    value: Any = members
+    for name in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = cast("Mapping[str, Any]", value).get(name)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def merge(before: Members | None, now: Members) -> Members:
+    """Running totals after a newer object: one with its own total replaces, one without adds what it knows."""
+    if before is None or count(now, "total_tokens") is not None:
+        return now
+    merged = dict(before)
+    for name, value in now.items():
+        old = merged.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            merged[name] = merge(cast("Members", old), cast("Members", value))
+        elif value is not None or name not in merged:
+            merged[name] = value
+    return merged
+
+
+def read(members: Members, places: Mapping[str, tuple[str, ...]] = CHAT) -> Usage | None:
+    """The unified totals of a provider's object; None where it reports nothing."""
+    found = {name: _first(members, paths) for name, paths in places.items()}
+    cost = cost_usd(members)
+    if cost is None and not any(value is not None for value in found.values()):
+        return None
+    tokens_in, tokens_out, total = found["input_tokens"], found["output_tokens"], found["total_tokens"]
+    reasoning = found.get("reasoning_tokens")
+    if tokens_out is not None and reasoning and _is_on_top(tokens_in, tokens_out, reasoning, total):
+        found["output_tokens"] = tokens_out = tokens_out + reasoning
+    if total is None and tokens_in is not None and tokens_out is not None:
+        found["total_tokens"] = tokens_in + tokens_out
+    return Usage(**found, cost_usd=cost, raw=compact(members))
+
+
+def _first(members: Members, paths: tuple[str, ...]) -> int | None:
+    return next((n for n in (count(members, path) for path in paths) if n is not None), None)
+
+
+def _is_on_top(tokens_in: int | None, tokens_out: int, reasoning: int, total: int | None) -> bool:
+    """Whether reasoning stands beside the output count, decided by what adds up (xAI chat: 12 + 2 + 340 = 354)."""
+    if total is None or tokens_in is None:
+        return reasoning > tokens_out
+    return tokens_in + tokens_out != total and tokens_in + tokens_out + reasoning == total
+
+
+def cost_usd(members: Members) -> float | None:
+    """What the provider says the answer cost, in US dollars."""
+    ticks = count(members, "cost_in_usd_ticks")
+    if ticks is not None:
+        return ticks * USD_PER_TICK
+    cost = members.get("cost")  # OpenRouter: a number; Perplexity: an object
+    if isinstance(cost, dict):
+        cost = cast("Members", cost).get("total_cost", cast("Members", cost).get("usd"))
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None

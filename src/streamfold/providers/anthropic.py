@@ -1,0 +1,526 @@
+"""Anthropic Messages (``POST /v1/messages`` with ``stream``), and the servers that speak it.
+
+Reads against the vendor's event list: message_start, content_block_start, content_block_delta, content_block_stop,
+message_delta, message_stop, ping, error. The wire's block index is no key of ours: servers have reused, skipped and
+left it out, so a ``content_block_start`` always opens a fresh block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+
+import msgspec
+
+from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
+from streamfold.events import Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, json_text
+from streamfold.pieces import MANY
+from streamfold.providers import _usage
+from streamfold.providers._answer import NormalizerSettings, OpenBlock, OpenCall, OpenReasoning, OpenWhole
+from streamfold.providers._errors import provider_error
+from streamfold.providers._table import BaseNormalizer, text_of
+
+__all__ = ["AnthropicNormalizer"]
+
+Members: TypeAlias = dict[str, Any]
+
+STOP_REASONS: Final[Mapping[str, StopReason]] = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "tool_use",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "pause",
+    "compaction": "pause",
+    "refusal": "refusal",
+}
+"""What ``stop_reason`` means; any other word, or none at the end, is ``other``."""
+
+SERVER_TOOLS: Final[Mapping[str, str]] = {
+    "code_execution": "code_execution",
+    "bash_code_execution": "code_execution",
+    "text_editor_code_execution": "code_execution",
+    "tool_search_tool_regex": "tool_search",
+    "tool_search_tool_bm25": "tool_search",
+}
+"""Kinds of the tools that the server runs, where the kind is not the tool's own name."""
+
+# -- the hot shapes: one delta of the block that the delta before belonged to ---------------------------------------
+
+
+class _TextDelta(msgspec.Struct, rename={"piece": "text"}):
+    type: Literal["text_delta"]
+    piece: str
+
+
+class _ThinkingDelta(msgspec.Struct, rename={"piece": "thinking"}):
+    type: Literal["thinking_delta"]
+    piece: str
+
+
+class _InputDelta(msgspec.Struct, rename={"piece": "partial_json"}):
+    type: Literal["input_json_delta"]
+    piece: str
+
+
+class _TextEvent(msgspec.Struct):
+    type: Literal["content_block_delta"]
+    index: int
+    delta: _TextDelta
+
+
+class _ThinkingEvent(msgspec.Struct):
+    type: Literal["content_block_delta"]
+    index: int
+    delta: _ThinkingDelta
+
+
+class _InputEvent(msgspec.Struct):
+    type: Literal["content_block_delta"]
+    index: int
+    delta: _InputDelta
+
+
+_HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
+    "text_delta": msgspec.json.Decoder(_TextEvent).decode,
+    "thinking_delta": msgspec.json.Decoder(_ThinkingEvent).decode,
+    "input_json_delta": msgspec.json.Decoder(_InputEvent).decode,
+}
+
+# -- what all other payloads are read into; large members stay text ---------------------------------------------------
+
+
+class _Delta(msgspec.Struct):
+    type: Any = None
+    text: Any = None
+    thinking: Any = None
+    partial_json: Any = None
+    signature: Any = None
+    citation: Any = None
+    content: Any = None
+    encrypted_content: Any = None
+    stop_reason: Any = None
+    stop_sequence: Any = None
+    stop_details: Any = None
+    container: Any = None
+
+
+class _Event(msgspec.Struct):
+    type: Any = None
+    index: Any = None
+    delta: _Delta | None = None
+    content_block: msgspec.Raw | None = None
+    message: msgspec.Raw | None = None
+    usage: Any = None
+    error: Any = None
+    request_id: Any = None
+    context_management: Any = None
+    input_transformations: Any = None
+
+
+class _ContentBlock(msgspec.Struct):
+    type: Any = None
+    id: Any = None
+    name: Any = None
+    text: Any = None
+    thinking: Any = None
+    signature: Any = None
+    data: Any = None
+    citations: Any = None
+    input: msgspec.Raw | None = None
+    content: msgspec.Raw | None = None
+    tool_use_id: Any = None
+    is_error: Any = None
+    to: Any = None
+    caller: Any = None
+    server_name: Any = None
+    toolset_name: Any = None
+
+
+class _Message(msgspec.Struct):
+    id: Any = None
+    model: Any = None
+    content: tuple[msgspec.Raw, ...] | None = None
+    stop_reason: Any = None
+    stop_sequence: Any = None
+    usage: Any = None
+
+
+class _Result(msgspec.Struct):
+    error_code: Any = None
+
+
+_HALVES: Final = ("text", "thinking", "partial_json")
+_EVENT: Final = Reader(_Event, _HALVES)
+_CONTENT_BLOCK: Final = Reader(_ContentBlock)
+_MESSAGE: Final = Reader(_Message)
+_RESULT: Final = Reader(_Result)
+
+
+class AnthropicNormalizer(BaseNormalizer):
+    """Events of Anthropic Messages to unified events."""
+
+    surface = "anthropic"
+    terminal = "message_stop"
+    hot = True
+    """Whether deltas of one block in a row may take the short way. For tests only."""
+
+    def __init__(self, **settings: Unpack[NormalizerSettings]) -> None:
+        super().__init__(**settings)
+        self._begun = False
+        self._usage: Members | None = None
+        self._by_index: dict[object, OpenBlock] = {}
+        self._latest: OpenBlock | None = None
+        # Where another delta like the last one goes.
+        self._hot: Callable[[bytes], Any] | None = None
+        self._hot_make: Any = None
+        self._hot_index: object = None
+        self._hot_block: Any = None
+        self._hot_pieces: Any = None
+
+    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
+        """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
+        answer = self.answer
+        out = answer.begin()
+        add, step, meaning, max_depth = out.append, answer.step, self._meaning, answer.max_depth
+        shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
+        decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+        if decode is not None and len(pieces.tail) > MANY:
+            pieces.roll()
+        for payload in payloads:
+            if (
+                decode is not None
+                and type(payload) is bytes
+                and (len(payload) <= shallow or not depth_exceeds(payload, max_depth))
+            ):
+                try:
+                    event = decode(payload)
+                    piece = event.delta.piece
+                    if event.index == self._hot_index and piece:
+                        pieces.tail.append(piece)
+                        add(make(block.index, piece) if make else ToolCallDelta(block.index, block.id, piece))
+                        continue
+                except DECODE_ERRORS:
+                    pass
+            step(payload, meaning)
+            decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+        return out
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _mean(self, payload: Payload) -> bool:
+        self._hot = None
+        event = _EVENT.read(payload, self.answer.max_depth)
+        if event is None:
+            return False
+        kind = event.type if isinstance(event.type, str) and event.type else self.answer.event_name()
+        handler = _EVENTS.get(kind or "")
+        if handler is not None:
+            handler(self, event)
+        elif event.error:  # an error body in the place of a stream
+            self._error(event)
+        return handler is not None
+
+    def _message_start(self, event: _Event) -> None:
+        message = _read(_MESSAGE, event.message)
+        if self._begun:  # a proxy that started again upstream: never join the two
+            self.answer.restart("message_start")
+            self._usage, self._latest = None, None
+            self._by_index.clear()
+        self._begun = True
+        self.answer.identify(message.id, message.model)
+        self._read_usage(message.usage)
+        self._stop(message.stop_reason, message.stop_sequence)
+        for content in message.content or ():  # pre-filled: programmatic tool calling sends whole blocks here
+            self._start_block(content, None)
+            if self._latest is not None:
+                self._stop_block(self._latest)
+
+    def _content_block_start(self, event: _Event) -> None:
+        open_here = self._by_index.get(_key(event.index))
+        if open_here is not None:  # xAI gives every block the index 0
+            self._stop_block(open_here)
+        if event.content_block is not None:
+            self._start_block(event.content_block, _key(event.index))
+
+    def _start_block(self, content: msgspec.Raw, index: object) -> None:
+        block = _read(_CONTENT_BLOCK, content)
+        kind = text_of(block.type)
+        opener = _BLOCKS.get(kind)
+        if opener is None:
+            opener = AnthropicNormalizer._open_result if kind.endswith("_tool_result") else AnthropicNormalizer._open_other
+        self._latest = self._by_index[index] = opener(self, block, content)
+
+    def _content_block_delta(self, event: _Event) -> None:
+        delta = event.delta
+        handler = _DELTAS.get(text_of(delta.type)) if delta else None
+        if delta is not None and handler is not None:
+            handler(self, delta, _key(event.index))
+
+    def _content_block_stop(self, event: _Event) -> None:
+        block = self._block_at(_key(event.index))
+        if block is not None:
+            self._stop_block(block)
+
+    def _message_delta(self, event: _Event) -> None:
+        delta = event.delta or _Delta()
+        self._cut_open_blocks()
+        self._read_usage(event.usage)
+        self._stop(delta.stop_reason, delta.stop_sequence)
+        beside = (event.context_management, event.input_transformations, delta.container, delta.stop_details)
+        if any(beside):
+            self.answer.raw()
+        self.answer.said()
+
+    def _message_stop(self, event: _Event) -> None:
+        self._cut_open_blocks()
+        if 0 not in self.answer.stops:
+            self.answer.stop(0, "other", None)
+        self.answer.done()
+
+    def _ping(self, event: _Event) -> None:
+        """Says nothing, so it comes out as ``raw``."""
+
+    def _error(self, event: _Event) -> None:
+        self._fail(provider_error(event.error, {"request_id": event.request_id}))
+
+    # -- blocks open --------------------------------------------------------------------------------------------------
+
+    def _open_text(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+        opened = self.answer.open_text()
+        self.answer.text(opened, text_of(block.text))
+        for citation in block.citations if isinstance(block.citations, list) else ():
+            self._cite(opened, citation)
+        return opened
+
+    def _open_thinking(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+        opened = self.answer.open_reasoning()
+        self.answer.reasoning(opened, text_of(block.thinking))
+        self._sign(opened, text_of(block.signature))
+        return opened
+
+    def _open_redacted(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+        opened = self.answer.open_reasoning()
+        opened.redacted, opened.encrypted = True, text_of(block.data) or None
+        return opened
+
+    def _open_tool_use(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+        kind, executor = "function", "client"
+        if block.type == "server_tool_use":
+            kind, executor = SERVER_TOOLS.get(text_of(block.name), text_of(block.name) or "server_tool"), "provider"
+        elif block.type == "mcp_tool_use":
+            kind, executor = "mcp", "provider"
+        beside = {"caller": block.caller, "server_name": block.server_name, "toolset_name": block.toolset_name}
+        meta = {name: value for name, value in beside.items() if value is not None}
+        opened = self.answer.open_call(
+            block.id,
+            text_of(block.name) or kind,
+            kind=kind,
+            executor="client" if executor == "client" else "provider",
+            meta=meta or None,
+        )
+        whole = "" if block.input is None else json_text(block.input)
+        opened.whole = "" if whole in ("{}", "null") else whole  # else a placeholder for the pieces to come
+        return opened
+
+    def _open_result(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+        """The result of a tool that the server ran: a list on success, an object with an error code on failure."""
+        content = None if block.content is None else json_text(block.content)
+        call_id, name = text_of(block.tool_use_id) or None, text_of(block.type)
+        is_error = block.is_error is True or _read(_RESULT, block.content).error_code is not None
+
+        def make(index: int, complete: bool, meta: JSONText | None) -> Block:
+            return ToolResultBlock(index, call_id, name, content, is_error, complete=complete, meta=meta)
+
+        return self.answer.open_whole("tool_result", make, {"caller": block.caller} if block.caller else None)
+
+    def _open_other(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+        kind = text_of(block.type) or "unknown"
+        if kind == "fallback" and isinstance(block.to, dict):  # what follows comes from another model
+            self.answer.identify(None, cast("Members", block.to).get("model"))
+
+        def make(index: int, complete: bool, meta: JSONText | None) -> Block:
+            return OtherBlock(index, kind, opened.raw, complete=complete, meta=meta)
+
+        opened = self.answer.open_whole("other", make)
+        opened.raw = json_text(raw)
+        return opened
+
+    # -- deltas -------------------------------------------------------------------------------------------------------
+
+    def _block_at(self, index: object) -> OpenBlock | None:
+        """The block a delta or stop belongs to: by its index, else the one opened last, as long as it is open."""
+        block = self._by_index.get(index) or self._latest
+        return block if block is not None and block.index in self.answer.open else None
+
+    def _fitting(self, index: object, kind: str, opener: Callable[[], OpenBlock]) -> OpenBlock:
+        """The block at that index if it is of the delta's kind; a delta of another kind opens a block of its own."""
+        block = self._block_at(index)
+        if block is None or block.kind != kind:
+            if block is not None:
+                self._stop_block(block)
+            block = self._latest = self._by_index[index] = opener()
+        return block
+
+    def _text_delta(self, delta: _Delta, index: object) -> None:
+        piece = text_of(delta.text)
+        if piece:
+            block = self._fitting(index, "text", self.answer.open_text)
+            self.answer.text(block, piece)
+            self._warm("text_delta", index, block, TextDelta)
+
+    def _thinking_delta(self, delta: _Delta, index: object) -> None:
+        piece = text_of(delta.thinking)
+        if piece:
+            block = self._fitting(index, "reasoning", self.answer.open_reasoning)
+            assert isinstance(block, OpenReasoning)
+            self.answer.reasoning(block, piece)
+            self._warm("thinking_delta", index, block, ReasoningDelta)
+
+    def _input_json_delta(self, delta: _Delta, index: object) -> None:
+        piece, block = text_of(delta.partial_json), self._block_at(index)
+        if not isinstance(block, OpenCall):
+            if piece:
+                self.answer.raw()
+                self.answer.warn("orphan_fragment", "a piece of tool input belongs to no call that is open")
+            return
+        self.answer.arguments(block, piece)
+        if piece:
+            self._warm("input_json_delta", index, block, None)
+
+    def _signature_delta(self, delta: _Delta, index: object) -> None:
+        block = self._block_at(index)
+        if isinstance(block, OpenReasoning):
+            self._sign(block, text_of(delta.signature))
+            self.answer.raw(index=block.index)
+
+    def _citations_delta(self, delta: _Delta, index: object) -> None:
+        self._cite(self._fitting(index, "text", self.answer.open_text), delta.citation)
+
+    def _compaction_delta(self, delta: _Delta, index: object) -> None:
+        """Brings the summary whole: it replaces what the start said."""
+        block = self._block_at(index)
+        if isinstance(block, OpenWhole) and block.raw is not None:
+            members = {**block.raw.decoded(), "content": delta.content}
+            if delta.encrypted_content is not None:
+                members["encrypted_content"] = delta.encrypted_content
+            block.raw = compact(members)
+            self.answer.raw(index=block.index)
+
+    def _warm(self, kind: str, index: object, block: OpenBlock, make: Any) -> None:
+        """Let another delta of that block take the short way."""
+        if self.hot and not block.half and block.index in self.answer.open:
+            self._hot, self._hot_make, self._hot_index, self._hot_block = _HOT[kind], make, index, block
+            self._hot_pieces = block.parts[0] if isinstance(block, OpenReasoning) else block.pieces
+
+    def _sign(self, block: OpenReasoning, signature: str) -> None:
+        if signature:  # two pieces are seen: they are joined
+            block.signature = (block.signature or "") + signature
+            self.answer.last_signature = block.signature
+
+    def _cite(self, block: OpenBlock, citation: Any) -> None:
+        if not isinstance(citation, dict):
+            return
+        source = cast("Members", citation)
+        title = text_of(source.get("title")) or text_of(source.get("document_title"))
+        self.answer.cite(
+            block,
+            Citation(
+                block.index,
+                text_of(source.get("url")) or None,
+                title or None,
+                text_of(source.get("cited_text")) or None,
+                raw=compact(source),  # its places are in the source; the whole block is what cites
+            ),
+        )
+
+    # -- blocks close, totals, ends -----------------------------------------------------------------------------------
+
+    def _stop_block(self, block: OpenBlock) -> None:
+        if isinstance(block, OpenCall):
+            self.answer.finish_call(block, None if block.pieces else block.whole)
+        else:
+            self.answer.close(block)
+        self._by_index = {index: other for index, other in self._by_index.items() if other is not block}
+        self._latest = next(reversed(self._by_index.values()), None)
+
+    def _cut_open_blocks(self) -> None:
+        """The message is over: a block without its stop broke off (``max_tokens`` inside tool input)."""
+        for block in list(self.answer.open.values()):
+            self.answer.cut(block)
+        self._by_index.clear()
+        self._latest = None
+
+    def _stop(self, reason: Any, stop_sequence: Any) -> None:
+        if isinstance(reason, str) and reason:
+            self.answer.stops.pop(0, None)  # the newer one counts
+            self.answer.stop(0, STOP_REASONS.get(reason, "other"), reason, text_of(stop_sequence) or None)
+
+    def _read_usage(self, usage: Any) -> None:
+        if isinstance(usage, dict) and usage:
+            self._usage = _usage.merge(self._usage, cast("Members", usage))
+            self.answer.report(_read_totals(self._usage))
+
+
+_EVENTS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Event], None]]] = {
+    "message_start": AnthropicNormalizer._message_start,
+    "content_block_start": AnthropicNormalizer._content_block_start,
+    "content_block_delta": AnthropicNormalizer._content_block_delta,
+    "content_block_stop": AnthropicNormalizer._content_block_stop,
+    "message_delta": AnthropicNormalizer._message_delta,
+    "message_stop": AnthropicNormalizer._message_stop,
+    "ping": AnthropicNormalizer._ping,
+    "error": AnthropicNormalizer._error,
+}
+
+_BLOCKS: Final[Mapping[str, Callable[[AnthropicNormalizer, _ContentBlock, msgspec.Raw], OpenBlock]]] = {
+    # Besides these: every ``*_tool_result`` is a result, all others (container_upload, mcp_tool_listing, compaction,
+    # fallback, what is new) are ``other``.
+    "text": AnthropicNormalizer._open_text,
+    "thinking": AnthropicNormalizer._open_thinking,
+    "redacted_thinking": AnthropicNormalizer._open_redacted,
+    "tool_use": AnthropicNormalizer._open_tool_use,
+    "server_tool_use": AnthropicNormalizer._open_tool_use,
+    "mcp_tool_use": AnthropicNormalizer._open_tool_use,
+    "mcp_tool_result": AnthropicNormalizer._open_result,
+}
+
+_DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None]]] = {
+    "text_delta": AnthropicNormalizer._text_delta,
+    "thinking_delta": AnthropicNormalizer._thinking_delta,
+    "input_json_delta": AnthropicNormalizer._input_json_delta,
+    "signature_delta": AnthropicNormalizer._signature_delta,
+    "citations_delta": AnthropicNormalizer._citations_delta,
+    "compaction_delta": AnthropicNormalizer._compaction_delta,
+}
+
+_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    "input_tokens": ("input_tokens",),
+    "output_tokens": ("output_tokens",),
+    "total_tokens": ("total_tokens",),
+    "reasoning_tokens": ("output_tokens_details.thinking_tokens",),
+    "cache_read_tokens": ("cache_read_input_tokens",),
+    "cache_write_tokens": ("cache_creation_input_tokens",),
+}
+
+
+def _read_totals(members: Members) -> Usage | None:
+    """Cached input is counted beside ``input_tokens`` here; in the vocabulary it is part of it."""
+    usage = _usage.read(members, _PLACES)
+    if usage is None:
+        return None
+    cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
+    if not cached or usage.input_tokens is None:
+        return usage
+    total = None if usage.total_tokens is None else usage.total_tokens + cached
+    return msgspec.structs.replace(usage, input_tokens=usage.input_tokens + cached, total_tokens=total)
+
+
+def _read(reader: Reader[Any], raw: msgspec.Raw | None) -> Any:
+    """The struct of a member that was left as text; its depth was looked at with the whole payload."""
+    return (reader.read(bytes(raw), None) if raw is not None else None) or reader.kind()
+
+
+def _key(index: Any) -> object:
+    return index if isinstance(index, int | str | float) else None

@@ -1,0 +1,189 @@
+"""Which dialect a stream speaks, told by the shape of its first payload. The one module that composes normalisers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Unpack
+
+from streamfold import limits
+from streamfold.events import ErrorEvent, Event
+from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_keep_alive, read_object
+from streamfold.providers._answer import NormalizerSettings
+from streamfold.providers._errors import provider_error
+from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor, Normalizer, text_of
+from streamfold.providers.registry import normalizer
+
+__all__ = ["AutoNormalizer", "shape_of"]
+
+Members: TypeAlias = dict[str, Any]
+
+_ANTHROPIC: Final = frozenset(
+    {
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    }
+)
+_PINGS: Final = frozenset({"ping", "keepalive"})
+
+
+def _is_chat(members: Members, kind: str) -> bool:
+    return "choices" in members or text_of(members.get("object")).startswith(("chat.completion", "text_completion"))
+
+
+def _is_responses(members: Members, kind: str) -> bool:
+    if kind == "error":
+        return "sequence_number" in members
+    return kind.startswith("response.") or members.get("object") == "response"
+
+
+def _is_anthropic(members: Members, kind: str) -> bool:
+    if kind == "error":
+        return isinstance(members.get("error"), dict)
+    return kind in _ANTHROPIC or (kind == "message" and "role" in members)
+
+
+SHAPES: Final[Mapping[str, Callable[[Members, str], bool]]] = {
+    # provider -> whether a payload (its members, and its type or SSE event name) is of its dialect; the first counts
+    "openai-responses": _is_responses,
+    "anthropic": _is_anthropic,
+    "openai-chat": _is_chat,
+}
+
+
+def shape_of(members: Members, event_name: str | None) -> str | None:
+    """The provider whose dialect the payload speaks, None if none can be told."""
+    kind = text_of(members.get("type")) or event_name or ""
+    return next((provider for provider, is_its in SHAPES.items() if is_its(members, kind)), None)
+
+
+class _Held(NamedTuple):
+    """A payload that waits for its dialect, with what its frame said."""
+
+    payload: Payload
+    name: str | None
+    offset: int | None
+
+
+class AutoNormalizer(BaseNormalizer):
+    """Holds payloads until one of them shows its dialect, then hands all to that dialect's normaliser.
+
+    Pings and payloads of no known shape wait for one that has a shape; all that this sets free is paired with it. If
+    eight payloads or 64 KiB hold none, the surface is ``unknown``: every payload comes out as ``raw``, and the stream
+    ends truncated.
+    """
+
+    surface = "unknown"
+    terminal = "a sign of any surface that is known"
+
+    def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
+        super().__init__(after=after, **settings)
+        self._after, self._settings = after, settings
+        self._held: list[_Held] = []
+        self._unknown = False
+
+    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
+        """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
+        if self.chosen is not None:
+            return self.chosen.feed(payloads)
+        batch = list(payloads)
+        answer = self.answer
+        out = answer.begin()
+        for number, payload in enumerate(batch):
+            if self._unknown or answer.ended:
+                answer.step(payload, self._meaning)
+                continue
+            before = len(out)
+            self._look(self._hold(payload, number))
+            answer.pair(before)
+            if self.chosen is not None:
+                self._hand_over(self.chosen, batch, number + 1)
+                break
+        return out
+
+    def close(self, how: CloseHow = "eof") -> list[Event]:
+        """The end of input; what is still held comes out as ``raw``."""
+        if self.chosen is not None:
+            return self.chosen.close(how)
+        out = self.answer.begin()
+        if how != "cancel" and not self.answer.ended:
+            self._give_up()
+            self._ended(how)
+        self.answer.ended = True
+        return out
+
+    def fail(self, error: ErrorEvent) -> list[Event]:
+        """End the answer with an error found below the payloads."""
+        if self.chosen is not None:
+            return self.chosen.fail(error)
+        out = self.answer.begin()
+        self._give_up()
+        self.answer.fail(error)
+        return out
+
+    def _mean(self, payload: Payload) -> bool:
+        read_object(payload, self.answer.max_depth)  # for its faults alone
+        return False
+
+    def _hold(self, payload: Payload, number: int) -> _Held:
+        name_of, offset_of = self.answer.name_of, self.answer.offset_of
+        held = _Held(payload, name_of(number) if name_of else None, offset_of(number) if offset_of else None)
+        self._held.append(held)
+        return held
+
+    def _look(self, held: _Held) -> None:
+        """Choose by this payload, give up, or go on waiting."""
+        try:
+            members = read_object(held.payload, self.answer.max_depth) or {}
+        except (BadJSON, DepthExceeded):
+            if is_done(held.payload):
+                self._choose("openai-chat")
+            elif not is_keep_alive(held.payload):
+                self._give_up()  # which meets the fault again, and says so
+            return
+        provider = shape_of(members, held.name)
+        if provider is not None:
+            self._choose(provider)
+        elif members.get("error") and "type" not in members:  # an error body: every vendor's looks alike
+            self._held.pop()
+            self._give_up()
+            self.answer.fail(provider_error(members["error"], members))
+        elif len(self._held) >= limits.MAX_SNIFF_PAYLOADS or sum(len(h.payload) for h in self._held) > limits.MAX_SNIFF_BYTES:
+            self._give_up()
+
+    def _choose(self, provider: str) -> None:
+        self.chosen = normalizer(provider, after=self._after, **self._settings)
+        held, self._held = self._held, []
+        self.chosen.answer.name_of = lambda number: held[number].name
+        self.chosen.answer.offset_of = lambda number: held[number].offset
+        self.answer.out.extend(self.chosen.feed([h.payload for h in held]))
+
+    def _hand_over(self, chosen: Normalizer, batch: list[Payload], first: int) -> None:
+        """The rest of the batch, and all batches to come, are the chosen one's."""
+        answer, name_of, offset_of = self.answer, self.answer.name_of, self.answer.offset_of
+        chosen.answer.name_of = (lambda number: name_of(first + number)) if name_of else None
+        chosen.answer.offset_of = (lambda number: offset_of(first + number)) if offset_of else None
+        before = len(answer.out)
+        answer.out.extend(chosen.feed(batch[first:]))
+        answer.spans.extend((before + at, count) for at, count in chosen.answer.spans)
+        chosen.answer.name_of, chosen.answer.offset_of = name_of, offset_of
+
+    def _give_up(self) -> None:
+        """The surface is unknown: all that is held comes out as it came."""
+        self._unknown = True
+        held, self._held = self._held, []
+        name_of, offset_of = self.answer.name_of, self.answer.offset_of
+        for waiting in held:
+            self.answer.name_of, self.answer.offset_of = _always(waiting.name), _always(waiting.offset)
+            self.answer.say(waiting.payload, self._meaning)
+        self.answer.name_of, self.answer.offset_of = name_of, offset_of
+
+
+V = TypeVar("V")
+
+
+def _always(value: V) -> Callable[[int], V]:
+    return lambda _: value

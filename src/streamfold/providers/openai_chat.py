@@ -1,0 +1,509 @@
+"""OpenAI Chat Completions, and the servers that speak its dialect.
+
+Reads against ``object: "chat.completion.chunk"`` of the API reference and the dialect table of some thirty hosts. No
+vendor is asked for by name: each rule reads the members that are there. One text, one refusal and one reasoning block
+a choice, as the message that the chunks add up to has one member for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+
+import msgspec
+
+from streamfold.blocks import Citation
+from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
+from streamfold.payloads import DECODE_ERRORS, Payload, compact, depth_exceeds, is_done, read_object
+from streamfold.pieces import MANY
+from streamfold.providers import _usage
+from streamfold.providers._answer import (
+    Answer,
+    NormalizerSettings,
+    OpenBlock,
+    OpenCall,
+    OpenMedia,
+    OpenReasoning,
+    OpenTranscript,
+)
+from streamfold.providers._errors import error_body, provider_error
+from streamfold.providers._fragments import Fragments
+from streamfold.providers._table import BaseNormalizer, text_of, whole_number
+
+__all__ = ["OpenAIChatNormalizer"]
+
+Members: TypeAlias = dict[str, Any]
+
+FINISH_REASONS: Final[Mapping[str, StopReason]] = {
+    "stop": "end",
+    "length": "length",
+    "model_length": "length",  # Mistral
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "refusal",
+    "sensitive": "refusal",  # Z.ai
+}
+"""What ``finish_reason`` means; any other word is ``other``."""
+
+_OBJECTS: Final = frozenset({"chat.completion.chunk", "chat.completion", "text_completion"})
+_TEXTS: Final = ("content", "reasoning_content", "reasoning", "refusal")
+_HALVES: Final = frozenset({*_TEXTS, "text", "thinking", "arguments", "input", "transcript"})
+
+# -- the hot shapes ---------------------------------------------------------------------------------------------------
+# Nearly every chunk carries one piece of one member of choice 0 and nothing else. These structs admit that and no more
+# (what must be absent is typed None), so that the decoder proves the shape in C; all else it refuses, and the general
+# way below reads it.
+
+_Blank: TypeAlias = Literal[""] | None
+_ABSENT: Final = ("tool_calls", "function_call", "audio", "images", "annotations", "reasoning_details", "thinking_blocks", "reasoning_encrypted")  # fmt: skip
+
+
+def _hot_shape(member: str, value: Any) -> Callable[[bytes], Any]:
+    blank: list[Any] = [(name, _Blank, None) for name in _TEXTS if name != member]
+    absent: list[Any] = [(name, None, None) for name in _ABSENT if name != member]
+    rare: list[Any] = [(name, None, None) for name in ("usage", "error", "x_groq", "citations", "search_results")]
+    delta: Any = msgspec.defstruct("Delta", [("piece", value), *blank, *absent], rename={"piece": member})
+    fields: list[Any] = [("delta", delta), ("index", Literal[0], 0), ("finish_reason", _Blank, None), ("usage", None, None)]
+    choice: Any = msgspec.defstruct("Choice", fields)
+    return msgspec.json.Decoder(msgspec.defstruct("Chunk", [("choices", tuple[choice]), *rare])).decode
+
+
+class _Function(msgspec.Struct):
+    arguments: str
+    name: _Blank = None
+
+
+class _Fragment(msgspec.Struct):
+    index: int
+    function: _Function
+    id: _Blank = None
+    custom: None = None
+    extra_content: None = None
+
+
+_HOT: Final = {
+    "content": _hot_shape("content", str),
+    "reasoning_content": _hot_shape("reasoning_content", str),
+    "reasoning": _hot_shape("reasoning", str),
+    "tool_calls": _hot_shape("tool_calls", tuple[_Fragment]),
+}
+
+
+class _OpenChoice:
+    """What is open of one choice."""
+
+    def __init__(self, answer: Answer, index: int) -> None:
+        self.index = index
+        self.finished = False
+        self.calls = Fragments(answer, index)
+        self.text: OpenBlock | None = None
+        self.refusal: OpenBlock | None = None
+        self.reasoning: OpenReasoning | None = None
+        self.details = _ReasoningDetails()
+        self.media: OpenMedia | None = None
+        self.transcript: OpenTranscript | None = None
+        self.audio: Members = {}  # id and expires_at, for who wants to refer to the audio later
+
+    def open_blocks(self) -> list[OpenBlock]:
+        blocks = (self.reasoning, self.text, self.refusal, self.media, self.transcript)
+        return [block for block in blocks if block is not None]
+
+
+class OpenAIChatNormalizer(BaseNormalizer):
+    """Chunks of Chat Completions, of any dialect, to unified events."""
+
+    surface = "openai-chat"
+    terminal = "a finish reason or [DONE]"
+    hot = True
+    """Whether chunks of one piece may take the short way. For tests only."""
+
+    def __init__(self, **settings: Unpack[NormalizerSettings]) -> None:
+        super().__init__(**settings)
+        self._choices: dict[int, _OpenChoice] = {}
+        self._usage: Members | None = None
+        self._sources: list[tuple[str, str | None]] = []  # what the whole answer rests on (Perplexity, xAI)
+        self._cited = 0
+        # The member that was last said of, and, where its like may take the short way, how they are read and go on.
+        self._member = ""
+        self._call: OpenCall | None = None
+        self._call_index: object = None
+        self._hot: Callable[[bytes], Any] | None = None
+        self._hot_make: Any = None
+        self._hot_block: Any = None
+        self._hot_pieces: Any = None
+
+    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
+        """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
+        answer = self.answer
+        out = answer.begin()
+        add, step, meaning, max_depth = out.append, answer.step, self._meaning, answer.max_depth
+        shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
+        decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+        if decode is not None and len(pieces.tail) > MANY:
+            pieces.roll()
+        for payload in payloads:
+            if (
+                decode is not None
+                and type(payload) is bytes
+                and (len(payload) <= shallow or not depth_exceeds(payload, max_depth))
+            ):
+                try:
+                    piece = decode(payload).choices[0].delta.piece
+                    if make is None:
+                        fragment = piece[0]
+                        piece = fragment.function.arguments if fragment.index == self._call_index else ""
+                        if piece:
+                            pieces.tail.append(piece)
+                            add(ToolCallDelta(block.index, block.id, piece))
+                            continue
+                    elif piece:
+                        pieces.tail.append(piece)
+                        add(make(block.index, piece))
+                        continue
+                except DECODE_ERRORS:
+                    pass
+            step(payload, meaning)
+            decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+        return out
+
+    # -- a chunk ------------------------------------------------------------------------------------------------------
+
+    def _mean(self, payload: Payload) -> bool:
+        self._hot = None
+        if is_done(payload):
+            return self._sentinel()
+        chunk = read_object(payload, self.answer.max_depth, _HALVES)
+        if chunk is None:
+            return False
+        answer = self.answer
+        if answer.id is None or answer.model is None:  # the first that is named counts: Groq's compound ids change
+            answer.identify(answer.id or chunk.get("id"), answer.model or chunk.get("model"))
+        choices = _objects(chunk.get("choices"))
+        self._read_usage(chunk, choices)
+        if chunk.get("error") or chunk.get("object") == "error" or (not choices and answer.event_name() == "error"):
+            self._fail(error_body(chunk) or provider_error(None, chunk))
+            return True
+        self._read_sources(chunk)
+        whole = chunk.get("object") == "chat.completion"  # a server that did not stream
+        for choice in choices:
+            self._choice(choice, whole=whole)
+        if len(choices) == len(self._choices) == 1 and not chunk.get("usage"):
+            self._warm()
+        return "choices" in chunk or chunk.get("object") in _OBJECTS
+
+    def _choice(self, choice: Members, *, whole: bool) -> None:
+        index = whole_number(choice.get("index")) or 0
+        state = self._choices.get(index)
+        if state is None:
+            state = self._choices[index] = _OpenChoice(self.answer, index)
+        delta = choice.get("message" if whole else "delta")
+        if not isinstance(delta, dict):
+            delta = {"content": choice.get("text")}  # the legacy completions endpoint
+        delta = cast("Members", delta)
+        self._read_reasoning(state, delta)
+        for name, read in _DELTA.items():
+            value = delta.get(name)
+            if value is not None and value != "":
+                read(self, state, value)
+        self._cite_sources(state)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self.answer.stop(index, FINISH_REASONS.get(reason, "other"), reason)
+            self._finish_choice(state, whole_only=True)
+
+    def _finish_choice(self, state: _OpenChoice, *, whole_only: bool) -> None:
+        """A finish reason, or the terminal sign: what is open is whole. What comes later opens new blocks."""
+        state.finished = True
+        self._settle(state)
+        for block in state.open_blocks():
+            self.answer.close(block)
+        state.text = state.refusal = state.reasoning = state.media = state.transcript = None
+        state.calls.finish(whole_only=whole_only)
+
+    def _settle(self, state: _OpenChoice) -> None:
+        """Give the blocks what stands beside their text."""
+        if state.reasoning is not None:
+            state.details.settle(state.reasoning)
+        for block in (state.media, state.transcript):
+            if block is not None and state.audio:
+                block.meta = {"audio": state.audio}
+
+    def _warm(self) -> None:
+        """Let the next chunk take the short way, if it is another piece of the same: its shape is proven then."""
+        state = self._choices.get(0)
+        if state is None or not self.hot:
+            return
+        block: OpenBlock | None
+        make: type[TextDelta | ReasoningDelta] | None = None
+        match self._member:
+            case "content":
+                block, make = state.text, TextDelta
+                pieces = block.pieces if block else None
+            case "tool_calls":
+                block = self._call if self._call and self._call.scanner is None else None
+                pieces = block.pieces if block else None
+            case _:
+                block, make = state.reasoning, ReasoningDelta
+                pieces = state.reasoning.parts[0] if state.reasoning and state.reasoning.parts else None
+        if block is not None and pieces is not None and not block.half and block.index in self.answer.open:
+            self._hot, self._hot_make = _HOT.get(self._member), make
+            self._hot_block, self._hot_pieces = block, pieces
+
+    # -- members of a delta -------------------------------------------------------------------------------------------
+
+    def _content(self, state: _OpenChoice, value: Any) -> None:
+        if isinstance(value, str):
+            self._text(state, value)
+            self._member = "content"
+            return
+        for part in value if isinstance(value, list) else ():
+            self._content_part(state, part)
+
+    def _content_part(self, state: _OpenChoice, part: Any) -> None:
+        """One entry of a content list (Mistral; Databricks for Claude)."""
+        if isinstance(part, str):
+            self._text(state, part)
+        elif isinstance(part, dict):
+            members = cast("Members", part)
+            match members.get("type"):
+                case "text":
+                    self._text(state, text_of(members.get("text")))
+                case "thinking":
+                    self._think(state, _joined(members.get("thinking")))
+                case "reasoning":
+                    self._think(state, _joined(members.get("summary")))
+                case "image_url":
+                    self._image(state, members)
+                case _:
+                    self.answer.raw(name="content")
+
+    def _text(self, state: _OpenChoice, piece: str) -> None:
+        if piece:
+            if state.text is None:
+                state.text = self.answer.open_text("text", state.index)
+            self.answer.text(state.text, piece)
+
+    def _refuse(self, state: _OpenChoice, value: Any) -> None:
+        if isinstance(value, str):
+            if state.refusal is None:
+                state.refusal = self.answer.open_text("refusal", state.index)
+            self.answer.text(state.refusal, value)
+
+    def _think(self, state: _OpenChoice, piece: str) -> None:
+        if piece:
+            self.answer.reasoning(self._reasoning_block(state), piece)
+
+    def _reasoning_block(self, state: _OpenChoice) -> OpenReasoning:
+        if state.reasoning is None:
+            state.reasoning = self.answer.open_reasoning(state.index)
+            state.details = _ReasoningDetails()
+        return state.reasoning
+
+    def _reasoning_encrypted(self, state: _OpenChoice, value: Any) -> None:
+        if isinstance(value, str):  # Venice
+            self._reasoning_block(state).encrypted = value
+            self.answer.raw(index=self._reasoning_block(state).index, name="reasoning_encrypted")
+
+    def _read_reasoning(self, state: _OpenChoice, delta: Members) -> None:
+        """The same text can stand under several names: the first that is there counts, the others are never added."""
+        details, blocks = _objects(delta.get("reasoning_details")), _objects(delta.get("thinking_blocks"))
+        for member in ("reasoning_content", "reasoning"):
+            if text_of(delta.get(member)):
+                self._think(state, delta[member])
+                self._member = member
+                break
+        else:
+            for entry in (*details, *blocks):
+                self._think(state, text_of(entry.get("text") or entry.get("summary") or entry.get("thinking")))
+        for member, entries in (("reasoning_details", details), ("thinking_blocks", blocks)):
+            if entries:
+                block = self._reasoning_block(state)
+                if state.details.add(member, entries):
+                    self.answer.last_signature = state.details.last_signature
+                    self.answer.raw(index=block.index, name=member)
+
+    def _tool_calls(self, state: _OpenChoice, value: Any) -> None:
+        entries = _objects(value if isinstance(value, list) else [value])
+        for entry in entries:
+            call = state.calls.add(entry)
+            self._call, self._call_index = call.open if call is not None else None, entry.get("index")
+        self._member = "tool_calls"
+
+    def _function_call(self, state: _OpenChoice, value: Any) -> None:
+        if isinstance(value, dict):  # the legacy form: one call a choice, without an id
+            state.calls.add({"index": 0, "function": value})
+
+    def _audio(self, state: _OpenChoice, value: Any) -> None:
+        if not isinstance(value, dict):
+            return
+        audio = cast("Members", value)
+        state.audio.update({name: audio[name] for name in ("id", "expires_at") if audio.get(name) is not None})
+        data, words = text_of(audio.get("data")), text_of(audio.get("transcript"))
+        if data:
+            if state.media is None:
+                state.media = self.answer.open_media(None, state.index)
+            self.answer.media(state.media, data)
+        if words:
+            if state.transcript is None:
+                state.transcript = self.answer.open_transcript("model", state.index)
+            self.answer.transcript(state.transcript, words)
+
+    def _images(self, state: _OpenChoice, value: Any) -> None:
+        for image in _objects(value):
+            self._image(state, image)
+
+    def _image(self, state: _OpenChoice, image: Members) -> None:
+        """``{"type": "image_url", "image_url": {"url": …}}``, by data URL or by address (OpenRouter)."""
+        source = image.get("image_url")
+        url = text_of(cast("Members", source).get("url") if isinstance(source, dict) else source)
+        head, comma, data = url.partition(",")
+        inline = comma and head.startswith("data:") and head.endswith(";base64")
+        if not url:
+            self.answer.raw(name="images")
+            return
+        block = self.answer.open_media(head[5:-7] or None if inline else None, state.index)
+        if inline:
+            self.answer.media(block, data)
+        else:
+            self.answer.media_url(block, url)
+        self.answer.close(block)
+
+    def _annotations(self, state: _OpenChoice, value: Any) -> None:
+        for annotation in _objects(value):
+            source = annotation.get("url_citation")
+            if not isinstance(source, dict) or state.text is None:
+                self.answer.raw(name="annotations")
+                continue
+            source = cast("Members", source)
+            start, end = whole_number(source.get("start_index")), whole_number(source.get("end_index"))
+            placed = start is not None and end is not None and start < end  # OpenRouter sends 0, 0 for "nowhere"
+            self.answer.cite(
+                state.text,
+                Citation(
+                    state.text.index,
+                    text_of(source.get("url")) or None,
+                    text_of(source.get("title")) or None,
+                    text_of(source.get("content")) or None,
+                    start if placed else None,
+                    end if placed else None,
+                    compact(annotation),
+                ),
+            )
+
+    # -- members of a chunk -------------------------------------------------------------------------------------------
+
+    def _read_usage(self, chunk: Members, choices: list[Members]) -> None:
+        """Where usage stands: on its own chunk, on the last, on every one, inside the choice, under ``x_groq``."""
+        groq = chunk.get("x_groq")
+        found = [cast("Members", groq).get("usage") if isinstance(groq, dict) else None]
+        found += [chunk.get("usage"), *(choice.get("usage") for choice in choices)]
+        for usage in found:
+            if isinstance(usage, dict) and usage:
+                members = cast("Members", usage)
+                if isinstance(chunk.get("cost"), dict) and "cost" not in members:
+                    members = {**members, "cost": chunk["cost"]}  # Venice keeps it beside
+                if members != self._usage:
+                    self._usage = _usage.merge(self._usage, members)
+                    self.answer.report(_usage.read(self._usage))
+
+    def _read_sources(self, chunk: Members) -> None:
+        """A growing list of addresses that every chunk repeats (Perplexity), or that the last one brings (xAI)."""
+        urls = chunk.get("citations")
+        if not isinstance(urls, list) or len(urls) <= len(self._sources):
+            return
+        titles = {text_of(found.get("url")): text_of(found.get("title")) for found in _objects(chunk.get("search_results"))}
+        for url in urls[len(self._sources) :]:
+            self._sources.append((text_of(url), titles.get(text_of(url)) or None))
+
+    def _cite_sources(self, state: _OpenChoice) -> None:
+        if state.text is None or state.index != 0:
+            return
+        for url, title in self._sources[self._cited :]:
+            if url:
+                self.answer.cite(state.text, Citation(state.text.index, url, title, raw=compact({"url": url, "title": title})))
+        self._cited = len(self._sources)
+
+    # -- ends ---------------------------------------------------------------------------------------------------------
+
+    def _sentinel(self) -> bool:
+        for state in self._choices.values():
+            self._finish_choice(state, whole_only=False)
+        self.answer.done()
+        return True
+
+    def _end_of_input(self) -> None:
+        """Several vendors never send ``[DONE]``: a finish reason of every choice is as good."""
+        if self._choices and all(state.finished for state in self._choices.values()):
+            self._sentinel()
+        else:
+            super()._end_of_input()
+
+    def _fail(self, error: ErrorEvent) -> None:
+        for state in self._choices.values():
+            if state.finished:
+                self._finish_choice(state, whole_only=False)
+            else:
+                self._settle(state)
+                state.calls.cut()
+        self._hot = None
+        super()._fail(error)
+
+
+_DELTA: Final[Mapping[str, Callable[[OpenAIChatNormalizer, _OpenChoice, Any], None]]] = {
+    # In the order in which a message holds them: a chunk can bring several.
+    "reasoning_encrypted": OpenAIChatNormalizer._reasoning_encrypted,
+    "refusal": OpenAIChatNormalizer._refuse,
+    "content": OpenAIChatNormalizer._content,
+    "images": OpenAIChatNormalizer._images,
+    "annotations": OpenAIChatNormalizer._annotations,
+    "audio": OpenAIChatNormalizer._audio,
+    "function_call": OpenAIChatNormalizer._function_call,
+    "tool_calls": OpenAIChatNormalizer._tool_calls,
+}
+
+
+class _ReasoningDetails:
+    """Structured reasoning of one block, put together from fragments: one entry for each index and type."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[object, Members]] = {}
+        self._texts: dict[tuple[str, object, str], list[str]] = {}
+        self.last_signature: str | None = None
+
+    def add(self, member: str, entries: list[Members]) -> bool:
+        """Take fragments in; whether one of them is signed."""
+        signed = False
+        known = self._entries.setdefault(member, {})
+        for entry in entries:
+            index = entry.get("index")
+            key = (index, text_of(entry.get("type"))) if isinstance(index, int) else len(known)
+            merged = known.setdefault(key, {})
+            for name, value in entry.items():
+                if name in ("text", "summary", "thinking", "data") and isinstance(value, str):
+                    self._texts.setdefault((member, key, name), []).append(value)
+                    merged[name] = ""
+                elif value is not None or name not in merged:
+                    merged[name] = value
+            if text_of(entry.get("signature")):
+                self.last_signature, signed = entry["signature"], True
+        return signed
+
+    def settle(self, block: OpenReasoning) -> None:
+        """Give the block its signature, its encrypted reasoning and, for the next request, the entries themselves."""
+        for (member, key, name), pieces in self._texts.items():
+            self._entries[member][key][name] = "".join(pieces)
+        for member, entries in self._entries.items():
+            for entry in entries.values():
+                block.signature = text_of(entry.get("signature")) or block.signature
+                block.encrypted = text_of(entry.get("data")) or block.encrypted
+            block.meta = {**(block.meta or {}), member: list(entries.values())}
+
+
+def _objects(value: Any) -> list[Members]:
+    """The objects of a list; nothing where it is no list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _joined(value: Any) -> str:
+    """The text of a list of ``{"text": …}``, or the text itself."""
+    return value if isinstance(value, str) else "".join(text_of(entry.get("text")) for entry in _objects(value))

@@ -1,0 +1,46 @@
+"""Which provider's name means which dialect. Nothing is imported before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final, NamedTuple, Unpack
+
+from streamfold.errors import UsageError
+from streamfold.providers._answer import NormalizerSettings
+from streamfold.providers._table import Cursor, Normalizer
+
+__all__ = ["PROVIDERS", "Dialect", "normalizer"]
+
+
+class Dialect(NamedTuple):
+    """Where the normaliser of a dialect lives, and how its bytes are framed unless they say otherwise."""
+
+    module: str
+    name: str
+    framing: str = "auto"
+
+
+PROVIDERS: Final[Mapping[str, Dialect]] = {
+    "auto": Dialect("by_shape", "AutoNormalizer"),
+    "openai-responses": Dialect("openai_responses", "OpenAIResponsesNormalizer"),
+    "openai-chat": Dialect("openai_chat", "OpenAIChatNormalizer"),
+    "anthropic": Dialect("anthropic", "AnthropicNormalizer"),
+}
+"""A new provider is a file beside this one and a row here."""
+
+
+def normalizer(
+    provider: str, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]
+) -> Normalizer:
+    """A fresh normaliser for the provider of this name.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    dialect = PROVIDERS.get(provider)
+    if dialect is None:
+        raise UsageError(f"no provider is called {provider!r}; there are {', '.join(PROVIDERS)}")
+    kind = getattr(import_module(f"streamfold.providers.{dialect.module}"), dialect.name)
+    made: Normalizer = kind(after=after, **settings)
+    return made

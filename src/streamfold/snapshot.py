@@ -1,0 +1,203 @@
+"""An answer as it stands: immutable, cheap to take at every event, put together only where it is looked at.
+
+A snapshot shares what it can with the accumulator and with other snapshots: finished blocks by a list that is only
+appended to, open blocks by views of their growing text. Blocks and text are made when they are asked for, and kept.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from streamfold.blocks import Block, JSONText, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock
+from streamfold.errors import StreamError
+from streamfold.events import ErrorEvent, Stop, Usage
+
+__all__ = ["BlockView", "Choice", "Outcome", "Snapshot"]
+
+Outcome: TypeAlias = Literal["open", "complete", "failed", "truncated", "cancelled"]
+
+
+class BlockView(Protocol):
+    """Something that can become a block when somebody looks."""
+
+    def block(self) -> Block:
+        """The block as it stood when the view was taken; the same object each time."""
+        ...
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of the answers, where a caller asked for several.
+
+    Attributes:
+        index: Which.
+        blocks: Its blocks, in index order.
+        stop: Why it ended; its ``reason`` is None while it is open.
+    """
+
+    index: int
+    blocks: tuple[Block, ...]
+    stop: Stop
+
+    @property
+    def text(self) -> str:
+        """All visible text, refusals included, joined with nothing."""
+        return "".join(block.text for block in self.blocks if isinstance(block, TextBlock | RefusalBlock))
+
+    @property
+    def reasoning(self) -> str:
+        """All reasoning, blocks joined by a blank line."""
+        return "\n\n".join(block.text for block in self.blocks if isinstance(block, ReasoningBlock) and block.text)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
+        """The calls that the caller is meant to run: finished by the provider, with arguments that parse."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolCallBlock) and block.state == "ready")
+
+    @property
+    def withheld_calls(self) -> tuple[ToolCallBlock, ...]:
+        """All other calls; ``state`` says why."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolCallBlock) and block.state != "ready")
+
+
+class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, repr_omit_defaults=True):
+    """An answer as it stands.
+
+    ``text``, ``reasoning``, ``tool_calls``, ``withheld_calls`` and ``stop`` are those of choice 0.
+
+    Attributes:
+        surface: The wire dialect; None before ``start``.
+        id: The provider's name for the answer.
+        model: As the provider names it.
+        usage: The latest totals.
+        error: The fatal error, if the answer ended in one.
+        outcome: ``open``, ``complete`` (a terminal sign came), ``failed``, ``truncated`` or ``cancelled``.
+        choices: How many answers there are.
+    """
+
+    surface: str | None = None
+    id: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    error: ErrorEvent | None = None
+    outcome: Outcome = "open"
+    choices: int = 1
+    _stops: tuple[Stop, ...] = ()
+    _warnings: tuple[list[ErrorEvent], int] = ([], 0)
+    _settled: tuple[list[Block], int] = ([], 0)
+    _rest: tuple[BlockView | Block, ...] = ()
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks of all choices, in index order."""
+        settled, count = self._settled
+        return (*settled[:count], *(_made(view) for view in self._rest))
+
+    @property
+    def warnings(self) -> tuple[ErrorEvent, ...]:
+        """The errors that were not fatal."""
+        warnings, count = self._warnings
+        return tuple(warnings[:count])
+
+    def choice(self, index: int) -> Choice:
+        """One of the answers: its own text, reasoning, calls and stop. An index that never came is an empty one."""
+        stop = next((stop for stop in self._stops if stop.choice == index), Stop(index))
+        return Choice(index, tuple(block for block in self.blocks if block.choice == index), stop)
+
+    @cached_property
+    def _first(self) -> Choice:
+        return self.choice(0)
+
+    @property
+    def stop(self) -> Stop:
+        """Why it ended; ``reason`` is None while it is open, and where the provider named none."""
+        return next((stop for stop in self._stops if stop.choice == 0), Stop())
+
+    @property
+    def text(self) -> str:
+        """All visible text, refusals included, joined with nothing."""
+        return self._first.text
+
+    @property
+    def reasoning(self) -> str:
+        """All reasoning, blocks joined by a blank line."""
+        return self._first.reasoning
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
+        """The calls that the caller is meant to run: finished by the provider, with arguments that parse."""
+        return self._first.tool_calls
+
+    @property
+    def withheld_calls(self) -> tuple[ToolCallBlock, ...]:
+        """All other calls; ``state`` says why."""
+        return self._first.withheld_calls
+
+    def raise_for_error(self) -> None:
+        """Do nothing, unless the answer ended in a fatal error.
+
+        Raises:
+            StreamError: It did; the event is its ``event``.
+        """
+        if self.error is not None:
+            raise StreamError(self.error)
+
+    def to_json(self) -> str:
+        """The whole answer as one JSON object on one line.
+
+        Members: ``id``, ``model``, ``surface``, ``outcome``, ``stop``, ``text``, ``reasoning``, ``blocks``,
+        ``tool_calls``, ``withheld_calls``, ``usage``, ``error``, ``warnings``, and ``choices`` where there are several.
+        """
+        members: dict[str, Any] = {
+            "id": self.id,
+            "model": self.model,
+            "surface": self.surface,
+            "outcome": self.outcome,
+            **_choice_members(self._first),
+            "blocks": self.blocks,
+            "usage": self.usage,
+            "error": self.error,
+            "warnings": self.warnings,
+        }
+        if self.choices > 1:
+            members["choices"] = [{"index": n, **_choice_members(self.choice(n))} for n in range(self.choices)]
+        return _ENCODER.encode(members).decode()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and (self is other or self._parts() == other._parts())
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[object, ...]:
+        names = (self.surface, self.id, self.model)
+        return (*names, self.blocks, self.usage, self._stops, self.error, self.warnings, self.outcome, self.choices)
+
+
+def _made(view: BlockView | Block) -> Block:
+    return view if isinstance(view, msgspec.Struct) else view.block()
+
+
+def _choice_members(choice: Choice) -> dict[str, Any]:
+    return {
+        "stop": {"reason": choice.stop.reason, "raw": choice.stop.raw, "stop_sequence": choice.stop.stop_sequence},
+        "text": choice.text,
+        "reasoning": choice.reasoning,
+        "tool_calls": [_call_members(call) for call in choice.tool_calls],
+        "withheld_calls": [{**_call_members(call), "state": call.state} for call in choice.withheld_calls],
+    }
+
+
+def _call_members(call: ToolCallBlock) -> dict[str, str]:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _embed(value: object) -> msgspec.Raw:
+    if isinstance(value, JSONText):
+        return msgspec.Raw(value.encode())
+    raise NotImplementedError(f"no snapshot holds a {type(value).__name__}")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_embed)

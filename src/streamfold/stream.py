@@ -1,0 +1,288 @@
+"""The loop beneath everything: a source of bytes, pulled one read at a time; and the two neutral layers on it.
+
+Nothing is read before the consumer asks. Whoever leaves early closes the source; so does the end, a fault, and an
+exception of the consumer. The source is closed exactly once. Knows frames; knows no provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from types import TracebackType
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack
+
+from streamfold.errors import FramingError, UsageError
+from streamfold.events import Event
+from streamfold.framing.json_array import JSONArrayStreamParser
+from streamfold.framing.sse import ServerSentEvent, SSEParser
+
+__all__ = [
+    "ByteSource",
+    "FrameSettings",
+    "FrameStage",
+    "MapStage",
+    "Mapping",
+    "PullStream",
+    "Stage",
+    "map_event_stream",
+    "parse_event_stream",
+]
+
+T = TypeVar("T")
+
+ByteSource: TypeAlias = Any
+"""Where bytes come from: an iterable of bytes, an open binary file, a response with ``iter_bytes``, ``iter_content`` or
+``read``, or the bytes themselves."""
+
+Mapping: TypeAlias = Callable[[ServerSentEvent], "Iterable[Event] | None"]
+"""A provider of one's own: a frame to the events it means."""
+
+READ_BYTES: Final = 65536
+"""How much is asked of a file at once; one that has less gives less."""
+
+
+class Stage(Protocol[T]):
+    """What turns reads into the items that a stream yields."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to be read."""
+        ...
+
+    @property
+    def fault(self) -> Exception | None:
+        """What to raise once everything before it is out."""
+        ...
+
+    def feed(self, data: bytes) -> list[T]:
+        """What these bytes complete."""
+        ...
+
+    def close(self, how: Literal["eof", "cut", "cancel"]) -> list[T]:
+        """What the end of input completes."""
+        ...
+
+
+class PullStream(Generic[T]):
+    """An iterator over what comes of a source, and a context manager that closes it."""
+
+    def __init__(self, source: ByteSource, stage: Stage[T]) -> None:
+        self._chunks, self._closers = open_source(source)
+        self._stage = stage
+        self._batch: Any = iter(())  # what is being handed out; it knows how much of it is left
+        self._batches = self._pull()
+        self._items: Iterator[T] = chain.from_iterable(self._batches)
+        self._started = self._closed = False
+
+    def __iter__(self) -> Iterator[T]:
+        return self._items
+
+    def __next__(self) -> T:
+        return next(self._items)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop, and close the source. May be called at any time and more than once."""
+        self._items = iter(())
+        if self._started:
+            self._batches.close()
+        self._finish()
+
+    def _pull(self) -> Generator[Iterator[T], None, None]:
+        stage, chunks = self._stage, self._chunks
+        feed = stage.feed
+        self._started = True
+        try:
+            while not stage.ended:
+                try:
+                    chunk = next(chunks)
+                except StopIteration:
+                    break
+                except Exception:  # noqa: BLE001 - the source's own, whatever it is: the stream says so, then it goes on
+                    yield self._handing_out(stage.close("cut"))
+                    raise
+                items = feed(chunk)
+                if items:
+                    self._batch = batch = iter(items)
+                    yield batch
+            yield self._handing_out(stage.close("eof"))
+            if stage.fault is not None:
+                raise stage.fault
+        finally:
+            self._finish()
+
+    def _handing_out(self, items: list[T]) -> Iterator[T]:
+        self._batch = batch = iter(items)
+        return batch
+
+    def _left(self) -> int:
+        """How many items of the batch were not handed out yet."""
+        left: int = self._batch.__length_hint__()
+        return left
+
+    def _finish(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._cancel()
+        for close in self._closers:
+            close()
+
+    def _cancel(self) -> None:
+        if not self._stage.ended:
+            self._stage.close("cancel")
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------
+
+
+def open_source(source: ByteSource) -> tuple[Iterator[bytes], list[Callable[[], object]]]:
+    """The reads of a source, and what closes it.
+
+    Raises:
+        UsageError: It is nothing that gives bytes.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        return iter([bytes(source)]), []
+    chunks = _reads(source)
+    closers = [close for close in (getattr(chunks, "close", None), getattr(source, "close", None)) if callable(close)]
+    return chunks, closers[-1:] if chunks is source else closers
+
+
+def _reads(source: Any) -> Iterator[bytes]:
+    if hasattr(source, "iter_bytes"):  # httpx, httpx2
+        return iter(source.iter_bytes())
+    if hasattr(source, "iter_content"):  # requests; None: whatever has arrived
+        return iter(source.iter_content(None))
+    for name in ("read1", "read"):  # read1 gives what is there, read would wait for the whole amount
+        if hasattr(source, name):
+            return iter(partial(getattr(source, name), READ_BYTES), b"")
+    if isinstance(source, Iterable) and not isinstance(source, str):
+        return iter(source)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    raise UsageError(f"a {type(source).__name__} is no source of bytes")
+
+
+# -- the neutral layers -----------------------------------------------------------------------------------------------
+
+
+class FrameSettings(TypedDict, total=False):
+    """Settings of the framing alone; meanings and defaults as in :class:`streamfold.decoder.Settings`."""
+
+    framing: Literal["sse", "json_array"]
+    max_frame_bytes: int | None
+    max_residue_bytes: int | None
+    max_depth: int | None
+    on_eof: Literal["flush", "discard"]
+
+
+_FRAMING_SETTINGS: Final = {
+    "sse": ("max_frame_bytes", "max_residue_bytes", "on_eof"),
+    "json_array": ("max_frame_bytes", "max_depth"),
+}
+
+
+class FrameStage:
+    """Bytes to frames. A fault is raised once the frames before it are out."""
+
+    def __init__(self, *, framing: Literal["sse", "json_array"] = "sse", **settings: Any) -> None:
+        if framing not in _FRAMING_SETTINGS:
+            raise UsageError(f"no framing is called {framing!r}; there are {', '.join(_FRAMING_SETTINGS)}")
+        known = {name: value for name, value in settings.items() if name in _FRAMING_SETTINGS[framing]}
+        self._parser = SSEParser(**known) if framing == "sse" else JSONArrayStreamParser(**known)
+        self.fault: FramingError | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to be read."""
+        return self.fault is not None
+
+    def feed(self, data: bytes) -> list[ServerSentEvent]:
+        """The frames that these bytes complete."""
+        self._parser.feed(data)
+        return self._ready()
+
+    def close(self, how: Literal["eof", "cut", "cancel"]) -> list[ServerSentEvent]:
+        """The frames that the end of input completes; a connection that was cut or left completes none."""
+        if how != "eof" or self.ended:
+            return []
+        self._parser.close()
+        return self._ready()
+
+    def _ready(self) -> list[ServerSentEvent]:
+        frames: list[ServerSentEvent] = []
+        try:
+            frames.extend(item if isinstance(item, ServerSentEvent) else ServerSentEvent(data=item) for item in self._parser)
+        except FramingError as fault:
+            self.fault = fault
+        return frames
+
+
+class MapStage:
+    """Bytes to frames to whatever a caller's own mapping makes of them."""
+
+    def __init__(self, mapping: Mapping, frames: FrameStage) -> None:
+        self._mapping, self._frames = mapping, frames
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to be read."""
+        return self._frames.ended
+
+    @property
+    def fault(self) -> FramingError | None:
+        """What to raise once everything before it is out."""
+        return self._frames.fault
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events of the frames that these bytes complete."""
+        return self._mapped(self._frames.feed(data))
+
+    def close(self, how: Literal["eof", "cut", "cancel"]) -> list[Event]:
+        """The events of the frames that the end of input completes."""
+        return self._mapped(self._frames.close(how))
+
+    def _mapped(self, frames: list[ServerSentEvent]) -> list[Event]:
+        return [event for frame in frames for event in self._mapping(frame) or ()]
+
+
+def parse_event_stream(source: ByteSource, **settings: Unpack[FrameSettings]) -> PullStream[ServerSentEvent]:
+    """The frames of an event stream (or the items of a JSON array, as ``data``), nothing added.
+
+    Args:
+        source: See :data:`ByteSource`.
+        settings: See :class:`FrameSettings`.
+
+    Returns:
+        An iterator, and a context manager that closes the source.
+
+    Raises:
+        FramingError: While iterating, after the frames before the fault.
+        UsageError: ``source`` gives no bytes, or a setting is unknown.
+    """
+    return PullStream(source, FrameStage(**settings))
+
+
+def map_event_stream(source: ByteSource, mapping: Mapping, **settings: Unpack[FrameSettings]) -> PullStream[Event]:
+    """The events that ``mapping`` makes of the frames: a provider of one's own.
+
+    Nothing is added: no ``start``, no error at a cut. Push the events into a :class:`StreamAccumulator`, which asks
+    little of them. What ``mapping`` raises reaches the caller.
+
+    Args:
+        source: See :data:`ByteSource`.
+        mapping: A frame to an iterable of events, or None for none.
+        settings: See :class:`FrameSettings`.
+
+    Raises:
+        FramingError: While iterating, after the events of the frames before the fault.
+        UsageError: ``source`` gives no bytes, or a setting is unknown.
+    """
+    return PullStream(source, MapStage(mapping, FrameStage(**settings)))

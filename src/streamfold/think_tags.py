@@ -1,0 +1,167 @@
+"""``<think>…</think>`` in visible text becomes reasoning: events in, events out. Off by default, text is text.
+
+Some models write their reasoning into the answer and leave it to the reader to find. One block of text then becomes
+several blocks, so all indexes are counted anew. At most what may still become a tag is held back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from streamfold.blocks import Citation, JSONText, ReasoningBlock, TextBlock
+from streamfold.events import (
+    BlockEnd,
+    BlockKind,
+    BlockStart,
+    Event,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallStart,
+)
+from streamfold.pieces import Pieces
+
+__all__ = ["ThinkTags"]
+
+_OPEN: Final = "<think>"
+_CLOSE: Final = "</think>"
+
+
+class _Text:
+    """One block of text of the input, while it is cut into blocks of text and of reasoning."""
+
+    def __init__(self, start: BlockStart) -> None:
+        self.choice: int = start.choice
+        self.meta: JSONText | None = start.meta
+        self.thinking = False
+        self.held = ""  # may become a tag
+        self.seen = 0  # characters of the input that were read, tags included
+        self.whole = Pieces()  # all of them, to see what the authoritative end adds
+        self.index: int | None = None  # of the output block that is open
+        self.begin = 0  # where that one begins in the input
+        self.pieces = Pieces()
+        self.citations: list[Citation] = []
+
+
+class ThinkTags:
+    """The transformer of one answer."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._indexes: dict[int, int] = {}  # blocks that pass through: input index -> output index
+        self._texts: dict[int, _Text] = {}
+
+    def apply(self, events: list[Event]) -> list[Event]:
+        """The same events, with reasoning told from text."""
+        out: list[Event] = []
+        for event in events:
+            self._event(event, out)
+        return out
+
+    def _event(self, event: Event, out: list[Event]) -> None:
+        match event:
+            case BlockStart(kind="text"):
+                self._texts[event.index] = _Text(event)
+            case BlockStart() | ToolCallStart():
+                self._indexes[event.index] = self._take_index()
+                out.append(self._moved(event))
+            case TextDelta() if event.index in self._texts:
+                self._read(self._texts[event.index], event.text, out)
+            case Citation() if event.index in self._texts:
+                self._cite(self._texts[event.index], event, out)
+            case BlockEnd() if event.index in self._texts and isinstance(event.block, TextBlock):
+                self._finish(self._texts.pop(event.index), event.block, out)
+            case BlockEnd():
+                block = msgspec.structs.replace(event.block, index=self._indexes.get(event.index, event.index))
+                out.append(BlockEnd(block.index, block))
+            case _:
+                out.append(self._moved(event))
+
+    def _moved(self, event: Any) -> Event:
+        index = getattr(event, "index", None)
+        text = self._texts.get(index) if index is not None else None
+        new = text.index if text is not None else index if index is None else self._indexes.get(index, index)
+        moved: Event = event if new == index else msgspec.structs.replace(event, index=new)
+        return moved
+
+    def _take_index(self) -> int:
+        index = self._next
+        self._next += 1
+        return index
+
+    def _read(self, text: _Text, piece: str, out: list[Event]) -> None:
+        text.whole.add(piece)
+        rest = text.held + piece
+        text.held = ""
+        while rest:
+            tag = _CLOSE if text.thinking else _OPEN
+            at = rest.find(tag)
+            if at < 0:
+                keep = _prefix_at_end(rest, tag)
+                self._say(text, rest[: len(rest) - keep], out)
+                text.held = rest[len(rest) - keep :]
+                return
+            self._say(text, rest[:at], out)
+            self._close(text, out)
+            text.seen += len(tag)
+            text.thinking = not text.thinking
+            rest = rest[at + len(tag) :]
+
+    def _say(self, text: _Text, piece: str, out: list[Event]) -> None:
+        if not piece:
+            return
+        if text.index is None:
+            self._open(text, out)
+        assert text.index is not None
+        text.pieces.add(piece)
+        text.seen += len(piece)
+        out.append(ReasoningDelta(text.index, piece) if text.thinking else TextDelta(text.index, piece))
+
+    def _open(self, text: _Text, out: list[Event]) -> None:
+        text.index, text.begin, text.pieces = self._take_index(), text.seen, Pieces()
+        kind: BlockKind = "reasoning" if text.thinking else "text"
+        out.append(BlockStart(text.index, kind, text.choice, None if text.thinking else text.meta))
+
+    def _close(self, text: _Text, out: list[Event], *, complete: bool = True) -> None:
+        if text.index is None:
+            return
+        index, words = text.index, str(text.pieces)
+        if text.thinking:
+            parts = (words,) if words else ()
+            out.append(BlockEnd(index, ReasoningBlock(index, words, parts, choice=text.choice, complete=complete)))
+        else:
+            block = TextBlock(index, words, tuple(text.citations), text.choice, complete, text.meta)
+            out.append(BlockEnd(index, block))
+        text.index, text.citations = None, []
+
+    def _cite(self, text: _Text, citation: Citation, out: list[Event]) -> None:
+        """The place of a citation moves with its block; one that lies in another block has none."""
+        if text.index is None:
+            self._open(text, out)
+        assert text.index is not None
+        start, end = citation.start, citation.end
+        if start is not None and end is not None:
+            start, end = start - text.begin, end - text.begin
+        if text.thinking or start is None or end is None or start < 0:
+            start = end = None
+        moved = msgspec.structs.replace(citation, index=text.index, start=start, end=end)
+        text.citations.append(moved)
+        out.append(moved)
+
+    def _finish(self, text: _Text, block: TextBlock, out: list[Event]) -> None:
+        """The block ends; what still may have become a tag is text after all."""
+        seen = str(text.whole)
+        if block.text.startswith(seen) and len(block.text) > len(seen):
+            self._read(text, block.text[len(seen) :], out)
+        text.meta = block.meta
+        held, text.held = text.held, ""
+        self._say(text, held, out)
+        if text.index is None and not text.whole:  # a block without any text is a block all the same
+            self._open(text, out)
+        self._close(text, out, complete=block.complete)
+
+
+def _prefix_at_end(text: str, tag: str) -> int:
+    """How many characters at the end of the text may begin the tag."""
+    return next((n for n in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:n])), 0)
