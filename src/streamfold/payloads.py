@@ -21,7 +21,7 @@ import msgspec
 from streamfold import limits
 from streamfold.blocks import JSONText
 
-__all__ = ["DECODE_ERRORS", "BadJSON", "DepthExceeded", "Payload", "Reader", "compact", "depth_exceeds", "is_done", "is_json", "is_keep_alive", "json_text", "json_text", "lenient", "one_line", "read_object", "sanitize"]
+__all__ = ["DECODE_ERRORS", "BadJSON", "DepthExceeded", "Payload", "Reader", "compact", "depth_exceeds", "is_done", "is_given", "is_json", "is_keep_alive", "json_text", "json_text", "lenient", "one_line", "read_object", "sanitize"]
 
 Payload: TypeAlias = bytes | str | dict[str, Any]
 """What a normaliser is fed: the JSON text of one frame, or the object it decodes to."""
@@ -242,6 +242,11 @@ def one_line(payload: Payload) -> tuple[JSONText, bool]:
     if "\n" in text or "\r" in text:
         return JSONText(msgspec.json.format(text, indent=-1)), True
     return JSONText(text), True
+
+
+def is_given(raw: msgspec.Raw) -> bool:
+    """Whether a member that was left as text was there, and not null."""
+    return bytes(raw) not in (b"", b"null")
 
 
 def json_text(raw: msgspec.Raw) -> JSONText:

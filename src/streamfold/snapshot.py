@@ -168,6 +168,9 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, repr_omit_defau
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and (self is other or self._parts() == other._parts())
 
+    def __ne__(self, other: object) -> bool:  # a Struct brings its own, which knows nothing of __eq__
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self._parts())
 

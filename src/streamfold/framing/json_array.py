@@ -135,10 +135,12 @@ class JSONArrayStreamParser:
         # An open item's bytes of earlier reads. A bytearray grows in amortised linear time and costs a byte a byte,
         # where a list of 1-byte reads costs 50; it is copied once, when the item is whole, and never cut at the front.
         self._held = bytearray()
+        self._waiting = -1  # offset of the item that was left unread once, for the next read to complete
         self.fault: FramingError | None = None
-        # where the items of the last take begin
+        # where the items of the last take begin; of those taken at once (index of the first, their text, its offset)
+        # that is worked out when somebody asks
         self._offsets: list[int] = []
-        self._runs: list[tuple[int, bytes, int]] = []  # taken at once: index of the first, their text, its offset
+        self._runs: list[tuple[int, bytes, int]] = []
 
     # -- the public face: feed, iterate, close ------------------------------------------------------------------------
 
@@ -179,10 +181,13 @@ class JSONArrayStreamParser:
 
     def take(self, data: bytes) -> list[bytes]:
         """Feed, and return every item that is whole now. A fault is left in ``fault``, never raised."""
+        if type(data) is not bytes:
+            data = _as_bytes(data)
         self._offsets, self._runs = [], []
-        # Most reads of a live answer are one whole item behind its separator. (No CR: it is one item, if it is any.)
-        if self._place == _COMMA and type(data) is bytes and data[:5] == _NEXT_ITEM and data[-1:] == b"}":
-            if self._is_idle() and data.find(b"\r", 4) < 0 and self._verdict(item := data[4:]) is None:
+        # Most reads of a live answer are one whole item behind its separator. A CR in it: there is a second one.
+        if data[:5] == _NEXT_ITEM and data[-1:] == b"}" and data.find(b"\r", 4) < 0 and self._is_between():
+            item = data[4:]
+            if self._verdict(item) is None:
                 self._offsets.append(self._base + 4)
                 self._base += len(data)
                 return [item]
@@ -212,9 +217,7 @@ class JSONArrayStreamParser:
         return self._offsets[k]
 
     def _read_all(self, items: list[bytes]) -> None:
-        kept = 0  # bytes of the half item that the last read ended with
         if self._unread:
-            kept = len(self._chunk) - self._at
             self._let_go()
         if self._open:
             self._read_next(items)
@@ -223,7 +226,7 @@ class JSONArrayStreamParser:
             if self._at == len(self._chunk):
                 self._let_go()
                 return
-            if self._reach_item() and self._at >= kept and self._is_half_item():
+            if self._reach_item() and self._may_wait():
                 return
         while (self._at < len(self._chunk) or self._closed) and self._read_next(items):
             pass
@@ -239,9 +242,9 @@ class JSONArrayStreamParser:
 
     # -- the short way: whole items at once ---------------------------------------------------------------------------
 
-    def _is_idle(self) -> bool:
-        """Whether all that was fed is read, no item is open, and more may come."""
-        return self.fast and not (self._chunk or self._open or self._closed or self.fault)
+    def _is_between(self) -> bool:
+        """Whether all that was fed is read, the last of it was an item of an array, and more may come."""
+        return self.fast and self._place == _COMMA and not (self._chunk or self._open or self._closed or self.fault)
 
     def _take_run(self, items: list[bytes]) -> None:
         """Take the items up to the end of the read, or to its last separator, if the decoder confirms them.
@@ -274,14 +277,17 @@ class JSONArrayStreamParser:
         items += run
         self._at, self._place = end, _COMMA
 
-    def _is_half_item(self) -> bool:
-        """Whether all there is left is the beginning of one item, to be joined with the next read and taken whole.
+    def _may_wait(self) -> bool:
+        """Whether what is left is the beginning of one item, to be joined with the next read and taken whole; once.
 
         The decoder says of such a text that it is too short. It would also say so where an escape or a literal does
         not fit into the last bytes, though a bracket there closes the item; behind blanks it looks at them one by one.
         """
-        chunk, at = self._chunk, self._at
-        return chunk[at] in b"{[" and self._verdict(chunk[at:] + _BLANKS) == _TOO_SHORT
+        offset = self._base + self._at
+        if offset == self._waiting or self._chunk[self._at] not in b"{[":
+            return False
+        self._waiting = offset
+        return self._verdict(self._chunk[self._at :] + _BLANKS) == _TOO_SHORT
 
     def _verdict(self, text: bytes) -> str | None:
         """What the strict decoder has against the text, or that it may be over a bound; None if it is one item."""
@@ -405,7 +411,7 @@ class JSONArrayStreamParser:
             at += 1
         chunk = self._chunk
         end = chunk.find(b'"', at, stop)
-        # Inline images are megabytes without an escape: two searches at memory speed, where the pattern takes 6 ns a byte.
+        # Inline images are megabytes without an escape: two searches at memory speed, the pattern takes 6 ns a byte.
         if chunk.find(b"\\", at, stop if end < 0 else end) < 0:
             self._in_string = end < 0
             return end if end < 0 else end + 1
@@ -442,8 +448,8 @@ def _pieces(data: bytes) -> Iterator[bytes]:
     return (data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
 
 
-def _as_bytes(data: object) -> bytes:
-    if not isinstance(data, bytes | bytearray | memoryview):
+def _as_bytes(data: bytes | bytearray | memoryview) -> bytes:
+    if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"feed takes bytes, not {type(data).__name__}")
     return bytes(data)
 

@@ -7,28 +7,14 @@ emitted as a delta, usage before the end, nothing after it. It knows no wire for
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 import msgspec
 
 from streamfold import limits
-from streamfold.blocks import (
-    Block,
-    Citation,
-    Executor,
-    JSONText,
-    MediaBlock,
-    ReasoningBlock,
-    RefusalBlock,
-    TextBlock,
-    ToolCallBlock,
-    ToolCallState,
-    TranscriptBlock,
-)
+from streamfold.blocks import Citation, Executor, TranscriptSource
 from streamfold.events import (
     BlockEnd,
     BlockKind,
@@ -54,17 +40,17 @@ from streamfold.events import (
 from streamfold.partial_json import PartialJSON
 from streamfold.payloads import Payload, Reader, compact, is_json, one_line, sanitize
 from streamfold.pieces import Pieces
+from streamfold.providers._open_blocks import (
+    MakeBlock,
+    OpenBlock,
+    OpenCall,
+    OpenMedia,
+    OpenReasoning,
+    OpenTranscript,
+    OpenWhole,
+)
 
-__all__ = [
-    "Answer",
-    "NormalizerSettings",
-    "OpenBlock",
-    "OpenCall",
-    "OpenMedia",
-    "OpenReasoning",
-    "OpenTranscript",
-    "OpenWhole",
-]
+__all__ = ["Answer", "NormalizerSettings", "RawMode"]
 
 B = TypeVar("B", bound="OpenBlock")
 RawMode = Literal["all", "unknown", "none"]
@@ -78,173 +64,6 @@ class NormalizerSettings(TypedDict, total=False):
     call_id: Callable[[int], str] | None
 
 
-class OpenBlock:
-    """A block that is open: of kind ``text`` or ``refusal``, and what all the others share."""
-
-    __slots__ = ("choice", "citations", "half", "index", "kind", "meta", "pieces")
-
-    def __init__(self, index: int, kind: BlockKind, choice: int, meta: dict[str, Any] | None) -> None:
-        self.index, self.kind, self.choice = index, kind, choice
-        self.meta = meta
-        self.pieces = Pieces()
-        self.half = ""  # the first half of a surrogate pair, waiting for the second
-        self.citations: list[Citation] = []
-
-    def json_meta(self) -> JSONText | None:
-        return compact(self.meta) if self.meta else None
-
-    def block(self, complete: bool) -> Block:
-        text, meta = str(self.pieces), self.json_meta()
-        if self.kind == "refusal":
-            return RefusalBlock(self.index, text, self.choice, complete, meta)
-        return TextBlock(self.index, text, tuple(self.citations), self.choice, complete, meta)
-
-
-class OpenReasoning(OpenBlock):
-    """Reasoning: parts by the number the wire gives them, in order of opening."""
-
-    __slots__ = ("encrypted", "numbers", "parts", "redacted", "signature")
-
-    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None) -> None:
-        super().__init__(index, "reasoning", choice, meta)
-        self.parts: list[Pieces] = []
-        self.numbers: dict[object, int] = {}
-        self.signature: str | None = None
-        self.encrypted: str | None = None
-        self.redacted = False
-
-    def part(self, wire_number: object) -> int:
-        """Our number of the part that the wire calls so; opens it if it is new."""
-        number = self.numbers.get(wire_number)
-        if number is None:
-            number = self.numbers[wire_number] = len(self.parts)
-            self.parts.append(Pieces())
-        return number
-
-    def block(self, complete: bool) -> Block:
-        parts = tuple(text for text in map(str, self.parts) if text)
-        return ReasoningBlock(
-            self.index,
-            "\n\n".join(parts),
-            parts,
-            self.signature,
-            self.encrypted,
-            self.redacted,
-            self.choice,
-            complete,
-            self.json_meta(),
-        )
-
-
-class OpenCall(OpenBlock):
-    """A tool call."""
-
-    __slots__ = ("call_kind", "executor", "id", "is_json", "name", "scanner", "state", "whole")
-
-    def __init__(
-        self,
-        index: int,
-        choice: int,
-        meta: dict[str, Any] | None,
-        *,
-        id: str,  # noqa: A002 - the vocabulary's own name
-        name: str,
-        kind: str = "function",
-        executor: Executor = "client",
-        is_json: bool = True,
-    ) -> None:
-        super().__init__(index, "tool_call", choice, meta)
-        self.id, self.name, self.call_kind, self.executor, self.is_json = id, name, kind, executor, is_json
-        self.state: ToolCallState = "provider" if executor == "provider" else "open"
-        self.scanner: PartialJSON | None = None
-        self.whole: str | None = None  # arguments that came with the start, in case no piece follows
-
-    def block(self, complete: bool) -> Block:
-        return ToolCallBlock(
-            self.index,
-            self.id,
-            self.name,
-            str(self.pieces),
-            self.call_kind,
-            self.executor,
-            self.state,
-            self.choice,
-            complete,
-            self.json_meta(),
-        )
-
-
-class OpenMedia(OpenBlock):
-    """Media: base64 pieces are decoded as whole quartets come together."""
-
-    __slots__ = ("carry", "data", "mime_type", "url")
-
-    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None, mime_type: str | None) -> None:
-        super().__init__(index, "media", choice, meta)
-        self.mime_type = mime_type
-        self.url: str | None = None
-        self.data: list[bytes] = []
-        self.carry = ""
-
-    def decode(self, piece: str) -> bytes:
-        """The bytes that the piece completes. Characters outside the alphabet are passed over, as MIME readers do."""
-        text = self.carry + "".join(piece.split()).rstrip("=").translate(_URL_SAFE)
-        whole = len(text) - len(text) % 4
-        self.carry = text[whole:]
-        return _b64(text[:whole])
-
-    def rest(self) -> bytes:
-        """The bytes of an unpadded last quartet."""
-        text, self.carry = self.carry, ""
-        return _b64(text + "=" * (-len(text) % 4)) if len(text) > 1 else b""
-
-    def block(self, complete: bool) -> Block:
-        return MediaBlock(
-            self.index, self.mime_type, b"".join(self.data), self.url, self.choice, complete, self.json_meta()
-        )
-
-
-_URL_SAFE: Final = str.maketrans("-_", "+/")
-
-
-def _b64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text)
-    except (binascii.Error, ValueError):
-        return b""
-
-
-class OpenTranscript(OpenBlock):
-    """The words of spoken audio."""
-
-    __slots__ = ("source",)
-
-    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None, source: Literal["model", "user"]) -> None:
-        super().__init__(index, "transcript", choice, meta)
-        self.source: Literal["model", "user"] = source
-
-    def block(self, complete: bool) -> Block:
-        return TranscriptBlock(self.index, str(self.pieces), self.source, self.choice, complete, self.json_meta())
-
-
-class OpenWhole(OpenBlock):
-    """A block that came in one piece and waits for its end: a tool's result, a block of no other kind."""
-
-    __slots__ = ("make", "raw")
-
-    def __init__(self, index: int, kind: BlockKind, choice: int, meta: dict[str, Any] | None, make: MakeBlock) -> None:
-        super().__init__(index, kind, choice, meta)
-        self.make = make
-        self.raw: JSONText | None = None
-
-    def block(self, complete: bool) -> Block:
-        return self.make(self.index, complete, self.json_meta())
-
-
-MakeBlock: TypeAlias = Callable[[int, bool, JSONText | None], Block]
-"""Makes a block of its index, whether it is complete, and its meta."""
-
-
 class Answer:
     """What has been said of one answer, and what may still be said.
 
@@ -252,6 +71,25 @@ class Answer:
     the methods below. ``spans`` lists, for the batch, the payloads that caused other than one event, as
     ``(events before it, events of it)``: enough to pair every payload with its events, and free where all cause one.
     """
+
+    # of the batch
+    surplus = 0  # events beyond one a payload, over all spans
+    payload: Payload = b""
+    number = 0  # which payload of the batch it is
+    meant = False  # it means something, or has come out as raw
+    # of the answer
+    started = False
+    ended = False
+    recognised = False  # whether a payload was of a kind that the dialect knows
+    id: str | None = None
+    model: str | None = None
+    last_signature: str | None = None
+    name_of: Callable[[int], str | None] | None = None  # SSE event name of the k-th payload of the batch
+    offset_of: Callable[[int], int | None] | None = None  # and where its frame begins
+    _seed: bytes = b""  # what made-up ids are hashed from where the answer has no id
+    _calls = 0
+    _next_index = 0
+    _usage: Usage | None = None
 
     def __init__(
         self,
@@ -265,27 +103,9 @@ class Answer:
         self.surface = surface
         self.max_depth, self.max_blocks = max_depth, max_blocks
         self._raw_mode, self._call_id = raw, call_id
-        # of the batch
         self.out: list[Event] = []
         self.spans: list[tuple[int, int]] = []
-        self._surplus = 0  # events beyond one a payload, over all spans
-        self._payload: Payload = b""
-        self._number = 0  # which payload of the batch it is
-        self._raw_said = False
-        self.name_of: Callable[[int], str | None] | None = None  # SSE event name of the k-th payload of the batch
-        self.offset_of: Callable[[int], int | None] | None = None  # and where its frame begins
-        # of the answer
-        self.started = False
-        self.ended = False
-        self.recognised = False  # whether a payload was of a kind that the dialect knows
-        self.id: str | None = None
-        self.model: str | None = None
-        self._seed: bytes | None = None  # what made-up ids are hashed from where the answer has no id
-        self._calls = 0
-        self._next_index = 0
         self.open: dict[int, OpenBlock] = {}
-        self.last_signature: str | None = None
-        self._usage: Usage | None = None
         self.stops: dict[int, Stop] = {}
         self._calling: set[int] = set()  # choices with a call that the client runs
         self._refusing: set[int] = set()  # choices with a refusal part
@@ -294,35 +114,17 @@ class Answer:
 
     def begin(self) -> list[Event]:
         """Start a batch; its events go into the list returned."""
-        self.out, self.spans, self._surplus = [], [], 0
+        self.out, self.spans, self.surplus = [], [], 0
         return self.out
 
-    def step(self, payload: Payload, meaning: Callable[[Payload], bool]) -> None:
-        """Say what one payload of the batch means, and pair it with the events that it causes."""
-        before = len(self.out)
-        if not self.ended:
-            self._number = before - self._surplus
-            self.say(payload, meaning)
-        self.pair(before)
-
-    def say(self, payload: Payload, meaning: Callable[[Payload], bool]) -> None:
-        """Say what a payload means; where that says nothing, hand the payload out as ``raw``.
-
-        Args:
-            payload: As it came.
-            meaning: Emits what it means and returns whether its kind is known.
-        """
+    def complete(self, before: int, *, known: bool) -> None:
+        """A payload was read that caused the events from ``before`` on; see to it that it and the answer show."""
         out = self.out
-        before = len(out)
-        self._payload, self._raw_said = payload, False
-        known = meaning(payload)
-        self.recognised = self.recognised or known
-        if self._seed is None:
-            self._seed = b"" if self.id else _digest(one_line(payload)[0])
         if len(out) == before:
             self.raw(known=known)
         if not self.started:
             self.started = True
+            self._remember_first()
             out.insert(before, Start(self.surface))
 
     def pair(self, before: int) -> None:
@@ -330,11 +132,11 @@ class Answer:
         count = len(self.out) - before
         if count != 1:
             self.spans.append((before, count))
-            self._surplus += count - 1
+            self.surplus += count - 1
 
     def event_name(self) -> str | None:
         """The SSE event name of the payload that is being read, where there is one."""
-        return self.name_of(self._number) if self.name_of else None
+        return self.name_of(self.number) if self.name_of else None
 
     # -- start, raw, ends ---------------------------------------------------------------------------------------------
 
@@ -349,7 +151,10 @@ class Answer:
         new_model = sanitize(model) if isinstance(model, str) and model else self.model
         if self.started and (new_id, new_model) == (self.id, self.model):
             return
-        self.id, self.model, self.started = new_id, new_model, True
+        self.id, self.model = new_id, new_model
+        if not self.started:
+            self.started = True
+            self._remember_first()
         self.emit(Start(self.surface, new_id, new_model))
 
     def raw(self, *, index: int | None = None, name: str = "", known: bool = True) -> None:
@@ -360,17 +165,17 @@ class Answer:
             name: For a payload that names no type of its own: the member that matters in it.
             known: Whether the provider's table lists its kind (what ``raw="unknown"`` leaves out).
         """
-        if self._raw_said or self._raw_mode == "none" or (known and self._raw_mode == "unknown"):
+        if self.meant or self._raw_mode == "none" or (known and self._raw_mode == "unknown"):
             return
-        self._raw_said = True
-        text, is_json = one_line(self._payload)
+        self.meant = True
+        text, is_json = one_line(self.payload)
         named = _NAMED.read(str(text), None) if is_json else None
         own = next((n for n in (named.type, named.event_type, named.object) if isinstance(n, str) and n), "") if named else ""
         self.emit(Raw(sanitize(own) or self.event_name() or name or "message", text, index, is_json))
 
     def said(self) -> None:
         """The payload means something, though it may cause no event: it does not come out as ``raw``."""
-        self._raw_said = True
+        self.meant = True
 
     def warn(self, code: str, message: str) -> None:
         """Report a fault of the wire that changes nothing else."""
@@ -422,13 +227,17 @@ class Answer:
             self._usage = usage
             self.emit(usage)
 
+    def _remember_first(self) -> None:
+        if self.id is None:
+            self._seed = _digest(one_line(self.payload)[0])
+
     def _ensure_started(self) -> None:
         if not self.started:
             self.started = True
             self.out.append(Start(self.surface))
 
     def _offset(self) -> int | None:
-        return self.offset_of(self._number) if self.offset_of else None
+        return self.offset_of(self.number) if self.offset_of else None
 
     def _resolved(self, stop: Stop) -> Stop:
         """A plain stop where the choice declined is a refusal, where it calls the client's tools a tool use."""
@@ -453,7 +262,7 @@ class Answer:
         """Open a block of media."""
         return self._opened(OpenMedia(self._take_index(), choice, meta, mime_type))
 
-    def open_transcript(self, source: Literal["model", "user"] = "model", choice: int = 0) -> OpenTranscript:
+    def open_transcript(self, source: TranscriptSource = "model", choice: int = 0) -> OpenTranscript:
         """Open a block of spoken words."""
         return self._opened(OpenTranscript(self._take_index(), choice, None, source))
 
@@ -490,7 +299,7 @@ class Answer:
 
     def cite(self, block: OpenBlock, citation: Citation) -> None:
         """A source of the block."""
-        block.citations.append(citation)
+        block.citations = (*block.citations, citation)
         self.emit(citation)
 
     def settle_text(self, block: OpenBlock, whole: str | None) -> None:
@@ -552,7 +361,7 @@ class Answer:
         if executor == "client":
             self.calls_client(choice)
         call = OpenCall(
-            index, choice, meta, id=own_id, name=sanitize(name), kind=kind, executor=executor, is_json=is_json
+            index, choice, meta, own_id, sanitize(name), kind, executor, is_json
         )
         if not self.ended:
             self.open[index] = call
@@ -602,7 +411,7 @@ class Answer:
     def _made_up_id(self, index: int) -> str:
         if self._call_id is not None:
             return sanitize(str(self._call_id(index)))
-        seed = self.id.encode() if self.id else self._seed or _digest(one_line(self._payload)[0])
+        seed = self.id.encode() if self.id else self._seed or _digest(one_line(self.payload)[0])
         return f"call_{blake2b(seed + b'/%d' % self._calls, digest_size=6).hexdigest()}"
 
     # -- the inside ---------------------------------------------------------------------------------------------------

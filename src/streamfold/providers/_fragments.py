@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from streamfold.payloads import compact, is_json, sanitize
-from streamfold.providers._answer import Answer, OpenCall
+from streamfold.providers._answer import Answer
+from streamfold.providers._open_blocks import OpenCall
 
 __all__ = ["Call", "Fragments"]
 
@@ -57,17 +58,25 @@ class Fragments:
         self._arguments(call, function.get("arguments", function.get("input")))
         return call
 
-    def finish(self, *, whole_only: bool) -> None:
+    def finish_whole(self) -> None:
+        """The provider named a finish reason: calls with whole arguments are finished.
+
+        Those without wait for the terminal sign: some servers name the reason before the last fragment.
+        """
+        for call in self._calls:
+            if self._is_whole(call):
+                self._finish(call)
+        self._calls = [call for call in self._calls if not call.finished]
+
+    def finish(self, *, cut: bool) -> None:
         """The provider is through with its calls.
 
         Args:
-            whole_only: Leave those whose arguments are no whole JSON to the terminal sign: some servers name a finish
-                reason before the last fragment.
+            cut: It ran out of tokens, so that blank arguments are not "none" but "none yet" (seen at DeepSeek).
         """
         for call in self._calls:
-            if not whole_only or self._is_whole(call):
-                self._finish(call)
-        self._calls = [call for call in self._calls if not call.finished]
+            self._finish(call, cut=cut)
+        self._calls = []
 
     def cut(self) -> None:
         """The stream broke off: calls that never were opened become visible before the answer closes them."""
@@ -164,11 +173,12 @@ class Fragments:
         call.checked = len(text)
         return not call.is_json or is_json(text)
 
-    def _finish(self, call: Call) -> None:
+    def _finish(self, call: Call, *, cut: bool = False) -> None:
         self._open(call)
         assert call.open is not None
         call.finished = True
-        self._answer.finish_call(call.open, incomplete=not call.name)  # a call without a name is reported, not run
+        blank = cut and not str(call.open.pieces).strip()
+        self._answer.finish_call(call.open, incomplete=blank or not call.name)  # one without a name is reported, not run
 
 
 def _function_of(entry: Members) -> tuple[Members, bool]:

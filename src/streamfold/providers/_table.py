@@ -98,11 +98,36 @@ class BaseNormalizer:
         Args:
             payloads: JSON text (``str`` or ``bytes``) or decoded objects, one each.
         """
-        answer = self.answer
-        out = answer.begin()
+        out = self.answer.begin()
         for payload in payloads:
-            answer.step(payload, self._meaning)
+            self._step(payload)
         return out
+
+    def _step(self, payload: Payload) -> None:
+        """Say what one payload of the batch means, and pair it with the events that it causes."""
+        answer = self.answer
+        before = len(answer.out)
+        if not answer.ended:
+            answer.number = before - answer.surplus
+            self._say(payload)
+        count = len(answer.out) - before
+        if count != 1:
+            answer.spans.append((before, count))
+            answer.surplus += count - 1
+
+    def _say(self, payload: Payload) -> None:
+        """Say what a payload means; where that says nothing, hand the payload out as ``raw``."""
+        answer = self.answer
+        before = len(answer.out)
+        answer.payload, answer.meant = payload, False
+        try:
+            known = self._mean(payload)
+        except (BadJSON, DepthExceeded) as fault:
+            known = self._unreadable(payload, fault)
+        if known:
+            answer.recognised = True
+        if not answer.started or len(answer.out) == before:
+            answer.complete(before, known=known)
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """The end of input.
@@ -157,17 +182,13 @@ class BaseNormalizer:
         elif how == "cut":
             self._fail(ErrorEvent("transport", "the connection broke off", retryable=True))
 
-    def _meaning(self, payload: Payload) -> bool:
-        """:meth:`_mean`, with what no reader can read told apart."""
-        try:
-            return self._mean(payload)
-        except DepthExceeded:
-            limit = self.answer.max_depth
-            self._fail(self.answer.payload_error("limit", f"a payload nests more than {limit} levels", "depth"))
-        except BadJSON as fault:
-            if is_done(payload):
-                return self._sentinel()
-            if is_keep_alive(payload):
-                return True
-            self._fail(self.answer.payload_error("protocol", f"a payload is no JSON: {fault}", "bad_json"))
+    def _unreadable(self, payload: Payload, fault: BadJSON | DepthExceeded) -> bool:
+        """What is no JSON: a sentinel, a keep-alive, or the end of the answer."""
+        answer = self.answer
+        if isinstance(fault, DepthExceeded):
+            self._fail(answer.payload_error("limit", f"a payload nests more than {answer.max_depth} levels", "depth"))
+        elif is_done(payload):
+            return self._sentinel()
+        elif not is_keep_alive(payload):
+            self._fail(answer.payload_error("protocol", f"a payload is no JSON: {fault}", "bad_json"))
         return True

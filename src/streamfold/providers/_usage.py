@@ -12,57 +12,63 @@ from typing import Any, Final, cast
 from streamfold.events import Usage
 from streamfold.payloads import compact
 
-__all__ = ["CHAT", "count", "merge", "read"]
+__all__ = ["CHAT", "Members", "Places", "merge", "read"]
 
 Members = dict[str, Any]
 
-CHAT: Final[Mapping[str, tuple[str, ...]]] = {
-    # unified name -> the places that may hold it, the first number wins
-    "input_tokens": ("prompt_tokens", "input_tokens"),
-    "output_tokens": ("completion_tokens", "output_tokens"),
-    "total_tokens": ("total_tokens",),
-    "reasoning_tokens": (
-        "completion_tokens_details.reasoning_tokens",
-        "output_tokens_details.reasoning_tokens",
-        "reasoning_tokens",  # Copilot keeps it at the top
+Places = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+"""Unified name, and the members that may hold it: by name, or by the name of an object and a name in it."""
+
+CHAT: Final[Places] = (
+    ("input_tokens", (("prompt_tokens", ""), ("input_tokens", ""))),
+    ("output_tokens", (("completion_tokens", ""), ("output_tokens", ""))),
+    ("total_tokens", (("total_tokens", ""),)),
+    (
+        "reasoning_tokens",
+        (
+            ("completion_tokens_details", "reasoning_tokens"),
+            ("output_tokens_details", "reasoning_tokens"),
+            ("reasoning_tokens", ""),  # Copilot
+        ),
     ),
-    "cache_read_tokens": (
-        "prompt_tokens_details.cached_tokens",
-        "input_tokens_details.cached_tokens",
-        "prompt_cache_hit_tokens",  # DeepSeek
-        "cached_tokens",  # Together
-        "cache_read_input_tokens",  # proxies of Anthropic
+    (
+        "cache_read_tokens",
+        (
+            ("prompt_tokens_details", "cached_tokens"),
+            ("input_tokens_details", "cached_tokens"),
+            ("prompt_cache_hit_tokens", ""),  # DeepSeek
+            ("cached_tokens", ""),  # Together
+            ("cache_read_input_tokens", ""),  # proxies of Anthropic
+        ),
     ),
-    "cache_write_tokens": (
-        "prompt_tokens_details.cache_write_tokens",
-        "input_tokens_details.cache_write_tokens",
-        "cache_creation_input_tokens",
+    (
+        "cache_write_tokens",
+        (
+            ("prompt_tokens_details", "cache_write_tokens"),
+            ("input_tokens_details", "cache_write_tokens"),
+            ("cache_creation_input_tokens", ""),
+        ),
     ),
-    "input_audio_tokens": ("prompt_tokens_details.audio_tokens", "input_tokens_details.audio_tokens"),
-    "output_audio_tokens": ("completion_tokens_details.audio_tokens", "output_tokens_details.audio_tokens"),
-    "input_image_tokens": ("prompt_tokens_details.image_tokens", "input_tokens_details.image_tokens"),
-    "output_image_tokens": ("completion_tokens_details.image_tokens", "output_tokens_details.image_tokens"),
-}
-"""Where Chat Completions, Responses and all that copy them keep their counts."""
+    ("input_audio_tokens", (("prompt_tokens_details", "audio_tokens"), ("input_tokens_details", "audio_tokens"))),
+    ("output_audio_tokens", (("completion_tokens_details", "audio_tokens"), ("output_tokens_details", "audio_tokens"))),
+    ("input_image_tokens", (("prompt_tokens_details", "image_tokens"), ("input_tokens_details", "image_tokens"))),
+    ("output_image_tokens", (("completion_tokens_details", "image_tokens"), ("output_tokens_details", "image_tokens"))),
+)
+"""Where Chat Completions, Responses and all that copy them keep their counts; of several the first number counts."""
 
 USD_PER_TICK: Final = 1e-10  # xAI's unit: 10^10 ticks to the dollar
 
 
-def count(members: Mapping[str, Any], path: str) -> int | None:
-    """The whole number at the dotted ``path``, None where there is none. A float that is whole counts."""
-    value: Any = members
-    for name in path.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = cast("Mapping[str, Any]", value).get(name)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def whole(value: Any) -> int | None:
+    """The value if it is a whole number, else None. A float that is whole counts, true and false do not."""
+    if type(value) is int:
+        return value
+    return int(value) if type(value) is float and value.is_integer() else None
 
 
 def merge(before: Members | None, now: Members) -> Members:
     """Running totals after a newer object: one with its own total replaces, one without adds what it knows."""
-    if before is None or count(now, "total_tokens") is not None:
+    if before is None or whole(now.get("total_tokens")) is not None:
         return now
     merged = dict(before)
     for name, value in now.items():
@@ -74,23 +80,27 @@ def merge(before: Members | None, now: Members) -> Members:
     return merged
 
 
-def read(members: Members, places: Mapping[str, tuple[str, ...]] = CHAT) -> Usage | None:
+def read(members: Members, places: Places = CHAT) -> Usage | None:
     """The unified totals of a provider's object; None where it reports nothing."""
-    found = {name: _first(members, paths) for name, paths in places.items()}
+    found: dict[str, Any] = {}
+    for name, paths in places:
+        for outer, inner in paths:
+            value = members.get(outer)
+            if inner:
+                value = cast("Members", value).get(inner) if type(value) is dict else None
+            if value is not None and (number := whole(value)) is not None:
+                found[name] = number
+                break
     cost = cost_usd(members)
-    if cost is None and not any(value is not None for value in found.values()):
+    if cost is None and not found:
         return None
-    tokens_in, tokens_out, total = found["input_tokens"], found["output_tokens"], found["total_tokens"]
+    tokens_in, tokens_out, total = found.get("input_tokens"), found.get("output_tokens"), found.get("total_tokens")
     reasoning = found.get("reasoning_tokens")
-    if tokens_out is not None and reasoning and _is_on_top(tokens_in, tokens_out, reasoning, total):
+    if reasoning and tokens_out is not None and _is_on_top(tokens_in, tokens_out, reasoning, total):
         found["output_tokens"] = tokens_out = tokens_out + reasoning
     if total is None and tokens_in is not None and tokens_out is not None:
         found["total_tokens"] = tokens_in + tokens_out
     return Usage(**found, cost_usd=cost, raw=compact(members))
-
-
-def _first(members: Members, paths: tuple[str, ...]) -> int | None:
-    return next((n for n in (count(members, path) for path in paths) if n is not None), None)
 
 
 def _is_on_top(tokens_in: int | None, tokens_out: int, reasoning: int, total: int | None) -> bool:
@@ -102,7 +112,7 @@ def _is_on_top(tokens_in: int | None, tokens_out: int, reasoning: int, total: in
 
 def cost_usd(members: Members) -> float | None:
     """What the provider says the answer cost, in US dollars."""
-    ticks = count(members, "cost_in_usd_ticks")
+    ticks = whole(members.get("cost_in_usd_ticks"))
     if ticks is not None:
         return ticks * USD_PER_TICK
     cost = members.get("cost")  # OpenRouter: a number; Perplexity: an object

@@ -13,12 +13,13 @@ from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 import msgspec
 
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, json_text
+from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, json_text, read_object
 from streamfold.pieces import MANY
 from streamfold.providers import _usage
-from streamfold.providers._answer import NormalizerSettings, OpenBlock, OpenCall, OpenReasoning, OpenWhole
+from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import provider_error
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning, OpenWhole
 from streamfold.providers._table import BaseNormalizer, text_of
 
 __all__ = ["AnthropicNormalizer"]
@@ -49,35 +50,33 @@ SERVER_TOOLS: Final[Mapping[str, str]] = {
 # -- the hot shapes: one delta of the block that the delta before belonged to ---------------------------------------
 
 
-class _TextDelta(msgspec.Struct, rename={"piece": "text"}):
-    type: Literal["text_delta"]
+# A delta without a ``type`` is told by its members, here and in the general way: that lets the decoder check the type as
+# a tag, which costs nothing. gc=False: these hold no cycle and are dropped at once.
+
+
+class _TextDelta(msgspec.Struct, gc=False, tag_field="type", tag="text_delta", rename={"piece": "text"}):
     piece: str
 
 
-class _ThinkingDelta(msgspec.Struct, rename={"piece": "thinking"}):
-    type: Literal["thinking_delta"]
+class _ThinkingDelta(msgspec.Struct, gc=False, tag_field="type", tag="thinking_delta", rename={"piece": "thinking"}):
     piece: str
 
 
-class _InputDelta(msgspec.Struct, rename={"piece": "partial_json"}):
-    type: Literal["input_json_delta"]
+class _InputDelta(msgspec.Struct, gc=False, tag_field="type", tag="input_json_delta", rename={"piece": "partial_json"}):
     piece: str
 
 
-class _TextEvent(msgspec.Struct):
-    type: Literal["content_block_delta"]
+class _TextEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
     index: int
     delta: _TextDelta
 
 
-class _ThinkingEvent(msgspec.Struct):
-    type: Literal["content_block_delta"]
+class _ThinkingEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
     index: int
     delta: _ThinkingDelta
 
 
-class _InputEvent(msgspec.Struct):
-    type: Literal["content_block_delta"]
+class _InputEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
     index: int
     delta: _InputDelta
 
@@ -91,7 +90,7 @@ _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
 # -- what all other payloads are read into; large members stay text ---------------------------------------------------
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     type: Any = None
     text: Any = None
     thinking: Any = None
@@ -106,20 +105,7 @@ class _Delta(msgspec.Struct):
     container: Any = None
 
 
-class _Event(msgspec.Struct):
-    type: Any = None
-    index: Any = None
-    delta: _Delta | None = None
-    content_block: msgspec.Raw | None = None
-    message: msgspec.Raw | None = None
-    usage: Any = None
-    error: Any = None
-    request_id: Any = None
-    context_management: Any = None
-    input_transformations: Any = None
-
-
-class _ContentBlock(msgspec.Struct):
+class _ContentBlock(msgspec.Struct, gc=False):
     type: Any = None
     id: Any = None
     name: Any = None
@@ -128,8 +114,8 @@ class _ContentBlock(msgspec.Struct):
     signature: Any = None
     data: Any = None
     citations: Any = None
-    input: msgspec.Raw | None = None
-    content: msgspec.Raw | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    content: msgspec.Raw = msgspec.Raw()
     tool_use_id: Any = None
     is_error: Any = None
     to: Any = None
@@ -138,13 +124,26 @@ class _ContentBlock(msgspec.Struct):
     toolset_name: Any = None
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     id: Any = None
     model: Any = None
-    content: tuple[msgspec.Raw, ...] | None = None
+    content: tuple[_ContentBlock, ...] | None = None
     stop_reason: Any = None
     stop_sequence: Any = None
     usage: Any = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: Any = None
+    index: Any = None
+    delta: _Delta | None = None
+    content_block: _ContentBlock | None = None
+    message: _Message | None = None
+    usage: Any = None
+    error: Any = None
+    request_id: Any = None
+    context_management: Any = None
+    input_transformations: Any = None
 
 
 class _Result(msgspec.Struct):
@@ -153,8 +152,6 @@ class _Result(msgspec.Struct):
 
 _HALVES: Final = ("text", "thinking", "partial_json")
 _EVENT: Final = Reader(_Event, _HALVES)
-_CONTENT_BLOCK: Final = Reader(_ContentBlock)
-_MESSAGE: Final = Reader(_Message)
 _RESULT: Final = Reader(_Result)
 
 
@@ -172,6 +169,8 @@ class AnthropicNormalizer(BaseNormalizer):
         self._usage: Members | None = None
         self._by_index: dict[object, OpenBlock] = {}
         self._latest: OpenBlock | None = None
+        self._prefilled: int | None = None  # which block of message_start is being read
+        self._blank: OpenCall | None = None  # stopped without any input: no arguments, or cut before the first
         # Where another delta like the last one goes.
         self._hot: Callable[[bytes], Any] | None = None
         self._hot_make: Any = None
@@ -183,9 +182,9 @@ class AnthropicNormalizer(BaseNormalizer):
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         answer = self.answer
         out = answer.begin()
-        add, step, meaning, max_depth = out.append, answer.step, self._meaning, answer.max_depth
+        add, step, max_depth = out.append, self._step, answer.max_depth
         shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
-        decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+        decode, make, wire_index, block, pieces = self._hot, self._hot_make, self._hot_index, self._hot_block, self._hot_pieces
         if decode is not None and len(pieces.tail) > MANY:
             pieces.roll()
         for payload in payloads:
@@ -196,15 +195,17 @@ class AnthropicNormalizer(BaseNormalizer):
             ):
                 try:
                     event = decode(payload)
-                    piece = event.delta.piece
-                    if event.index == self._hot_index and piece:
-                        pieces.tail.append(piece)
-                        add(make(block.index, piece) if make else ToolCallDelta(block.index, block.id, piece))
-                        continue
                 except DECODE_ERRORS:
                     pass
-            step(payload, meaning)
-            decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+                else:
+                    piece = event.delta.piece
+                    if event.index == wire_index and piece:
+                        pieces.tail.append(piece)
+                        add(ToolCallDelta(block.index, block.id, piece) if make is None else make(block.index, piece))
+                        continue
+            step(payload)
+            decode, make, wire_index = self._hot, self._hot_make, self._hot_index
+            block, pieces = self._hot_block, self._hot_pieces
         return out
 
     # -- events -------------------------------------------------------------------------------------------------------
@@ -214,16 +215,21 @@ class AnthropicNormalizer(BaseNormalizer):
         event = _EVENT.read(payload, self.answer.max_depth)
         if event is None:
             return False
-        kind = event.type if isinstance(event.type, str) and event.type else self.answer.event_name()
-        handler = _EVENTS.get(kind or "")
+        kind = event.type
+        if type(kind) is not str or not kind:
+            kind = "content_block_delta" if event.delta is not None else self.answer.event_name() or ""
+        handler = _EVENTS.get(kind)
+        if self._blank is not None and kind != "message_delta":
+            self._finish_blank()
         if handler is not None:
             handler(self, event)
-        elif event.error:  # an error body in the place of a stream
+            return True
+        if event.error:  # an error body in the place of a stream
             self._error(event)
-        return handler is not None
+        return False
 
     def _message_start(self, event: _Event) -> None:
-        message = _read(_MESSAGE, event.message)
+        message = event.message or _Message()
         if self._begun:  # a proxy that started again upstream: never join the two
             self.answer.restart("message_start")
             self._usage, self._latest = None, None
@@ -232,30 +238,38 @@ class AnthropicNormalizer(BaseNormalizer):
         self.answer.identify(message.id, message.model)
         self._read_usage(message.usage)
         self._stop(message.stop_reason, message.stop_sequence)
-        for content in message.content or ():  # pre-filled: programmatic tool calling sends whole blocks here
-            self._start_block(content, None)
-            if self._latest is not None:
-                self._stop_block(self._latest)
+        for number, content in enumerate(message.content or ()):  # programmatic tool calling sends whole blocks here
+            self._prefilled = number
+            self._stop_block(self._start_block(content, None))
+        self._prefilled = None
 
     def _content_block_start(self, event: _Event) -> None:
-        open_here = self._by_index.get(_key(event.index))
+        index = _key(event.index)
+        open_here = self._by_index.get(index)
         if open_here is not None:  # xAI gives every block the index 0
             self._stop_block(open_here)
         if event.content_block is not None:
-            self._start_block(event.content_block, _key(event.index))
+            block = self._start_block(event.content_block, index)
+            warm = _WARM.get(block.kind)
+            if warm is not None:
+                self._warm(*warm, index, block)
 
-    def _start_block(self, content: msgspec.Raw, index: object) -> None:
-        block = _read(_CONTENT_BLOCK, content)
-        kind = text_of(block.type)
+    def _start_block(self, content: _ContentBlock, index: object) -> OpenBlock:
+        kind = content.type if type(content.type) is str else ""
         opener = _BLOCKS.get(kind)
         if opener is None:
-            opener = AnthropicNormalizer._open_result if kind.endswith("_tool_result") else AnthropicNormalizer._open_other
-        self._latest = self._by_index[index] = opener(self, block, content)
+            result = kind.endswith("_tool_result")
+            opener = AnthropicNormalizer._open_result if result else AnthropicNormalizer._open_other
+        block = self._latest = self._by_index[index] = opener(self, content)
+        return block
 
     def _content_block_delta(self, event: _Event) -> None:
         delta = event.delta
-        handler = _DELTAS.get(text_of(delta.type)) if delta else None
-        if delta is not None and handler is not None:
+        if delta is None:
+            return
+        kind = delta.type if type(delta.type) is str and delta.type else _kind_of(delta)
+        handler = _DELTAS.get(kind)
+        if handler is not None:
             handler(self, delta, _key(event.index))
 
     def _content_block_stop(self, event: _Event) -> None:
@@ -265,6 +279,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _message_delta(self, event: _Event) -> None:
         delta = event.delta or _Delta()
+        self._finish_blank(cut=STOP_REASONS.get(text_of(delta.stop_reason)) == "length")
         self._cut_open_blocks()
         self._read_usage(event.usage)
         self._stop(delta.stop_reason, delta.stop_sequence)
@@ -287,25 +302,25 @@ class AnthropicNormalizer(BaseNormalizer):
 
     # -- blocks open --------------------------------------------------------------------------------------------------
 
-    def _open_text(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+    def _open_text(self, block: _ContentBlock) -> OpenBlock:
         opened = self.answer.open_text()
         self.answer.text(opened, text_of(block.text))
         for citation in block.citations if isinstance(block.citations, list) else ():
             self._cite(opened, citation)
         return opened
 
-    def _open_thinking(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+    def _open_thinking(self, block: _ContentBlock) -> OpenBlock:
         opened = self.answer.open_reasoning()
         self.answer.reasoning(opened, text_of(block.thinking))
         self._sign(opened, text_of(block.signature))
         return opened
 
-    def _open_redacted(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+    def _open_redacted(self, block: _ContentBlock) -> OpenBlock:
         opened = self.answer.open_reasoning()
         opened.redacted, opened.encrypted = True, text_of(block.data) or None
         return opened
 
-    def _open_tool_use(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+    def _open_tool_use(self, block: _ContentBlock) -> OpenBlock:
         kind, executor = "function", "client"
         if block.type == "server_tool_use":
             kind, executor = SERVER_TOOLS.get(text_of(block.name), text_of(block.name) or "server_tool"), "provider"
@@ -320,13 +335,13 @@ class AnthropicNormalizer(BaseNormalizer):
             executor="client" if executor == "client" else "provider",
             meta=meta or None,
         )
-        whole = "" if block.input is None else json_text(block.input)
-        opened.whole = "" if whole in ("{}", "null") else whole  # else a placeholder for the pieces to come
+        whole = json_text(block.input) if is_given(block.input) else ""
+        opened.whole = "" if whole == "{}" else whole  # else a placeholder for the pieces to come
         return opened
 
-    def _open_result(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+    def _open_result(self, block: _ContentBlock) -> OpenBlock:
         """The result of a tool that the server ran: a list on success, an object with an error code on failure."""
-        content = None if block.content is None else json_text(block.content)
+        content = json_text(block.content) if is_given(block.content) else None
         call_id, name = text_of(block.tool_use_id) or None, text_of(block.type)
         is_error = block.is_error is True or _read(_RESULT, block.content).error_code is not None
 
@@ -335,7 +350,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
         return self.answer.open_whole("tool_result", make, {"caller": block.caller} if block.caller else None)
 
-    def _open_other(self, block: _ContentBlock, raw: msgspec.Raw) -> OpenBlock:
+    def _open_other(self, block: _ContentBlock) -> OpenBlock:
         kind = text_of(block.type) or "unknown"
         if kind == "fallback" and isinstance(block.to, dict):  # what follows comes from another model
             self.answer.identify(None, cast("Members", block.to).get("model"))
@@ -344,14 +359,23 @@ class AnthropicNormalizer(BaseNormalizer):
             return OtherBlock(index, kind, opened.raw, complete=complete, meta=meta)
 
         opened = self.answer.open_whole("other", make)
-        opened.raw = json_text(raw)
+        opened.raw = compact(self._members_of_block())
         return opened
+
+    def _members_of_block(self) -> Any:
+        """The content block that is being opened, as it stands in the payload."""
+        event = read_object(self.answer.payload, None) or {}
+        if self._prefilled is None:
+            return event.get("content_block")
+        return event["message"]["content"][self._prefilled]
 
     # -- deltas -------------------------------------------------------------------------------------------------------
 
     def _block_at(self, index: object) -> OpenBlock | None:
         """The block a delta or stop belongs to: by its index, else the one opened last, as long as it is open."""
         block = self._by_index.get(index) or self._latest
+        if block is self._blank:
+            return None
         return block if block is not None and block.index in self.answer.open else None
 
     def _fitting(self, index: object, kind: str, opener: Callable[[], OpenBlock]) -> OpenBlock:
@@ -368,7 +392,7 @@ class AnthropicNormalizer(BaseNormalizer):
         if piece:
             block = self._fitting(index, "text", self.answer.open_text)
             self.answer.text(block, piece)
-            self._warm("text_delta", index, block, TextDelta)
+            self._warm("text_delta", TextDelta, index, block)
 
     def _thinking_delta(self, delta: _Delta, index: object) -> None:
         piece = text_of(delta.thinking)
@@ -376,7 +400,7 @@ class AnthropicNormalizer(BaseNormalizer):
             block = self._fitting(index, "reasoning", self.answer.open_reasoning)
             assert isinstance(block, OpenReasoning)
             self.answer.reasoning(block, piece)
-            self._warm("thinking_delta", index, block, ReasoningDelta)
+            self._warm("thinking_delta", ReasoningDelta, index, block)
 
     def _input_json_delta(self, delta: _Delta, index: object) -> None:
         piece, block = text_of(delta.partial_json), self._block_at(index)
@@ -387,7 +411,9 @@ class AnthropicNormalizer(BaseNormalizer):
             return
         self.answer.arguments(block, piece)
         if piece:
-            self._warm("input_json_delta", index, block, None)
+            self._warm("input_json_delta", None, index, block)
+        else:
+            self.answer.raw(index=block.index)
 
     def _signature_delta(self, delta: _Delta, index: object) -> None:
         block = self._block_at(index)
@@ -408,11 +434,11 @@ class AnthropicNormalizer(BaseNormalizer):
             block.raw = compact(members)
             self.answer.raw(index=block.index)
 
-    def _warm(self, kind: str, index: object, block: OpenBlock, make: Any) -> None:
+    def _warm(self, kind: str, make: Any, index: object, block: OpenBlock) -> None:
         """Let another delta of that block take the short way."""
         if self.hot and not block.half and block.index in self.answer.open:
             self._hot, self._hot_make, self._hot_index, self._hot_block = _HOT[kind], make, index, block
-            self._hot_pieces = block.parts[0] if isinstance(block, OpenReasoning) else block.pieces
+            self._hot_pieces = block.parts[block.part(0)] if isinstance(block, OpenReasoning) else block.pieces
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -438,12 +464,29 @@ class AnthropicNormalizer(BaseNormalizer):
     # -- blocks close, totals, ends -----------------------------------------------------------------------------------
 
     def _stop_block(self, block: OpenBlock) -> None:
-        if isinstance(block, OpenCall):
+        if isinstance(block, OpenCall) and not block.pieces and not block.whole:
+            self._finish_blank()
+            self._blank = block
+            self.answer.said()
+        elif isinstance(block, OpenCall):
             self.answer.finish_call(block, None if block.pieces else block.whole)
         else:
             self.answer.close(block)
-        self._by_index = {index: other for index, other in self._by_index.items() if other is not block}
-        self._latest = next(reversed(self._by_index.values()), None)
+        for index, other in self._by_index.items():
+            if other is block:
+                del self._by_index[index]
+                break
+        self._latest = next(reversed(self._by_index.values()), None) if self._by_index else None
+
+    def _finish_blank(self, *, cut: bool = False) -> None:
+        """A call without any input is whole, unless the next thing said is that the tokens ran out."""
+        if self._blank is not None:
+            self.answer.finish_call(self._blank, incomplete=cut)
+            self._blank = None
+
+    def _fail(self, error: ErrorEvent) -> None:
+        self._finish_blank()
+        super()._fail(error)
 
     def _cut_open_blocks(self) -> None:
         """The message is over: a block without its stop broke off (``max_tokens`` inside tool input)."""
@@ -474,7 +517,7 @@ _EVENTS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Event], None]]] = {
     "error": AnthropicNormalizer._error,
 }
 
-_BLOCKS: Final[Mapping[str, Callable[[AnthropicNormalizer, _ContentBlock, msgspec.Raw], OpenBlock]]] = {
+_BLOCKS: Final[Mapping[str, Callable[[AnthropicNormalizer, _ContentBlock], OpenBlock]]] = {
     # Besides these: every ``*_tool_result`` is a result, all others (container_upload, mcp_tool_listing, compaction,
     # fallback, what is new) are ``other``.
     "text": AnthropicNormalizer._open_text,
@@ -486,6 +529,13 @@ _BLOCKS: Final[Mapping[str, Callable[[AnthropicNormalizer, _ContentBlock, msgspe
     "mcp_tool_result": AnthropicNormalizer._open_result,
 }
 
+_WARM: Final[Mapping[str, tuple[str, Any]]] = {
+    # kind of block -> the deltas that will follow, and what they become
+    "text": ("text_delta", TextDelta),
+    "reasoning": ("thinking_delta", ReasoningDelta),
+    "tool_call": ("input_json_delta", None),
+}
+
 _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None]]] = {
     "text_delta": AnthropicNormalizer._text_delta,
     "thinking_delta": AnthropicNormalizer._thinking_delta,
@@ -495,14 +545,14 @@ _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None
     "compaction_delta": AnthropicNormalizer._compaction_delta,
 }
 
-_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
-    "input_tokens": ("input_tokens",),
-    "output_tokens": ("output_tokens",),
-    "total_tokens": ("total_tokens",),
-    "reasoning_tokens": ("output_tokens_details.thinking_tokens",),
-    "cache_read_tokens": ("cache_read_input_tokens",),
-    "cache_write_tokens": ("cache_creation_input_tokens",),
-}
+_PLACES: Final[_usage.Places] = (
+    ("input_tokens", (("input_tokens", ""),)),
+    ("output_tokens", (("output_tokens", ""),)),
+    ("total_tokens", (("total_tokens", ""),)),
+    ("reasoning_tokens", (("output_tokens_details", "thinking_tokens"),)),
+    ("cache_read_tokens", (("cache_read_input_tokens", ""),)),
+    ("cache_write_tokens", (("cache_creation_input_tokens", ""),)),
+)
 
 
 def _read_totals(members: Members) -> Usage | None:
@@ -517,10 +567,16 @@ def _read_totals(members: Members) -> Usage | None:
     return msgspec.structs.replace(usage, input_tokens=usage.input_tokens + cached, total_tokens=total)
 
 
-def _read(reader: Reader[Any], raw: msgspec.Raw | None) -> Any:
+def _read(reader: Reader[Any], raw: msgspec.Raw) -> Any:
     """The struct of a member that was left as text; its depth was looked at with the whole payload."""
-    return (reader.read(bytes(raw), None) if raw is not None else None) or reader.kind()
+    return (reader.read(bytes(raw), None) if is_given(raw) else None) or reader.kind()
 
 
 def _key(index: Any) -> object:
-    return index if isinstance(index, int | str | float) else None
+    return index if type(index) is int or isinstance(index, str | float) else None
+
+
+def _kind_of(delta: _Delta) -> str:
+    """The type of a delta that does not name it, by the member it has."""
+    members = {"text_delta": delta.text, "thinking_delta": delta.thinking, "input_json_delta": delta.partial_json}
+    return next((kind for kind, value in members.items() if type(value) is str), "")

@@ -94,7 +94,7 @@ class AutoNormalizer(BaseNormalizer):
         out = answer.begin()
         for number, payload in enumerate(batch):
             if self._unknown or answer.ended:
-                answer.step(payload, self._meaning)
+                self._step(payload)
                 continue
             before = len(out)
             self._look(self._hold(payload, number))
@@ -178,7 +178,7 @@ class AutoNormalizer(BaseNormalizer):
         name_of, offset_of = self.answer.name_of, self.answer.offset_of
         for waiting in held:
             self.answer.name_of, self.answer.offset_of = _always(waiting.name), _always(waiting.offset)
-            self.answer.say(waiting.payload, self._meaning)
+            self._say(waiting.payload)
         self.answer.name_of, self.answer.offset_of = name_of, offset_of
 
 

@@ -17,17 +17,10 @@ from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, Tex
 from streamfold.payloads import DECODE_ERRORS, Payload, compact, depth_exceeds, is_done, read_object
 from streamfold.pieces import MANY
 from streamfold.providers import _usage
-from streamfold.providers._answer import (
-    Answer,
-    NormalizerSettings,
-    OpenBlock,
-    OpenCall,
-    OpenMedia,
-    OpenReasoning,
-    OpenTranscript,
-)
+from streamfold.providers._answer import Answer, NormalizerSettings
 from streamfold.providers._errors import error_body, provider_error
 from streamfold.providers._fragments import Fragments
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript
 from streamfold.providers._table import BaseNormalizer, text_of, whole_number
 
 __all__ = ["OpenAIChatNormalizer"]
@@ -136,7 +129,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         answer = self.answer
         out = answer.begin()
-        add, step, meaning, max_depth = out.append, answer.step, self._meaning, answer.max_depth
+        add, step, max_depth = out.append, self._step, answer.max_depth
         shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
         decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
         if decode is not None and len(pieces.tail) > MANY:
@@ -162,7 +155,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
                         continue
                 except DECODE_ERRORS:
                     pass
-            step(payload, meaning)
+            step(payload)
             decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
         return out
 
@@ -183,6 +176,8 @@ class OpenAIChatNormalizer(BaseNormalizer):
         if chunk.get("error") or chunk.get("object") == "error" or (not choices and answer.event_name() == "error"):
             self._fail(error_body(chunk) or provider_error(None, chunk))
             return True
+        if not choices and not chunk.get("usage"):  # Azure's filter results, llama.cpp's progress
+            answer.raw(name="choices")
         self._read_sources(chunk)
         whole = chunk.get("object") == "chat.completion"  # a server that did not stream
         for choice in choices:
@@ -209,16 +204,21 @@ class OpenAIChatNormalizer(BaseNormalizer):
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.answer.stop(index, FINISH_REASONS.get(reason, "other"), reason)
-            self._finish_choice(state, whole_only=True)
+            self._finish_choice(state, terminal=False)
+            self.answer.said()
 
-    def _finish_choice(self, state: _OpenChoice, *, whole_only: bool) -> None:
+    def _finish_choice(self, state: _OpenChoice, *, terminal: bool) -> None:
         """A finish reason, or the terminal sign: what is open is whole. What comes later opens new blocks."""
         state.finished = True
         self._settle(state)
         for block in state.open_blocks():
             self.answer.close(block)
         state.text = state.refusal = state.reasoning = state.media = state.transcript = None
-        state.calls.finish(whole_only=whole_only)
+        if terminal:
+            stop = self.answer.stops.get(state.index)
+            state.calls.finish(cut=stop is not None and stop.reason == "length")
+        else:
+            state.calls.finish_whole()
 
     def _settle(self, state: _OpenChoice) -> None:
         """Give the blocks what stands beside their text."""
@@ -427,7 +427,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     def _sentinel(self) -> bool:
         for state in self._choices.values():
-            self._finish_choice(state, whole_only=False)
+            self._finish_choice(state, terminal=True)
         self.answer.done()
         return True
 
@@ -441,7 +441,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
     def _fail(self, error: ErrorEvent) -> None:
         for state in self._choices.values():
             if state.finished:
-                self._finish_choice(state, whole_only=False)
+                self._finish_choice(state, terminal=True)
             else:
                 self._settle(state)
                 state.calls.cut()

@@ -14,19 +14,12 @@ import msgspec
 
 from streamfold.blocks import ApprovalBlock, Block, Citation, Executor, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import BlockKind, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, read_object
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, read_object
 from streamfold.pieces import MANY
 from streamfold.providers import _usage
-from streamfold.providers._answer import (
-    NormalizerSettings,
-    OpenBlock,
-    OpenCall,
-    OpenMedia,
-    OpenReasoning,
-    OpenTranscript,
-    OpenWhole,
-)
+from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import provider_error
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript, OpenWhole
 from streamfold.providers._table import BaseNormalizer, Cursor, text_of, whole_number
 
 __all__ = ["OpenAIResponsesNormalizer"]
@@ -159,8 +152,8 @@ class _Event(msgspec.Struct):
     command: Any = None
     part: Any = None
     annotation: Any = None
-    item: msgspec.Raw | None = None
-    response: msgspec.Raw | None = None
+    item: msgspec.Raw = msgspec.Raw()
+    response: msgspec.Raw = msgspec.Raw()
     error: Any = None
     code: Any = None  # of an error, and of code_interpreter_call_code.done
     message: Any = None
@@ -237,7 +230,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         answer = self.answer
         out = answer.begin()
-        add, step, meaning, max_depth = out.append, answer.step, self._meaning, answer.max_depth
+        add, step, max_depth = out.append, self._step, answer.max_depth
         shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
         decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
         expected = self.next_sequence
@@ -271,7 +264,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
                 except DECODE_ERRORS:
                     pass
             self.next_sequence = expected
-            step(payload, meaning)
+            step(payload)
             decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
             expected = self.next_sequence
         self.next_sequence = expected
@@ -323,11 +316,15 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _created(self, event: _Event) -> None:
         response = _read(event.response)
-        self.answer.identify(response.id, response.model)
+        self.answer.identify(self.answer.id or response.id, response.model)  # Copilot's ids change at every event
+
+    def _progress(self, event: _Event) -> None:
+        self._created(event)
+        self.answer.raw()
 
     def _terminal(self, event: _Event) -> None:
+        self._created(event)
         response = _read(event.response)
-        self.answer.identify(response.id, response.model)
         status = text_of(response.status) or text_of(event.type).removeprefix("response.")
         if status == "failed":
             self._failed(event)
@@ -349,8 +346,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self.answer.done()
 
     def _failed(self, event: _Event) -> None:
+        self._created(event)
         response = _read(event.response)
-        self.answer.identify(response.id, response.model)
         self._report(response)
         error = self._pending_error
         if error is None:
@@ -397,7 +394,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         return item
 
     def _item_added(self, event: _Event) -> None:
-        members = read_object(bytes(event.item), None) if event.item is not None else None
+        members = read_object(bytes(event.item), None) if is_given(event.item) else None
         if members is None:
             return
         event.item_id = event.item_id or members.get("id")
@@ -407,7 +404,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self.answer.said()
 
     def _item_done(self, event: _Event) -> None:
-        members = read_object(bytes(event.item), None) if event.item is not None else None
+        members = read_object(bytes(event.item), None) if is_given(event.item) else None
         if members is not None:
             event.item_id = event.item_id or members.get("id")
             self._finish_item(self._item(event), members)
@@ -752,8 +749,8 @@ PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text",
 
 EVENTS: Final[Mapping[str, Callable[[OpenAIResponsesNormalizer, _Event], None]]] = {
     "response.created": OpenAIResponsesNormalizer._created,
-    "response.queued": OpenAIResponsesNormalizer._created,
-    "response.in_progress": OpenAIResponsesNormalizer._created,
+    "response.queued": OpenAIResponsesNormalizer._progress,
+    "response.in_progress": OpenAIResponsesNormalizer._progress,
     "response.completed": OpenAIResponsesNormalizer._terminal,
     "response.incomplete": OpenAIResponsesNormalizer._terminal,
     "response.cancelled": OpenAIResponsesNormalizer._terminal,
@@ -831,9 +828,9 @@ PROGRESS: Final = frozenset(
 """Known types that say nothing the vocabulary has a word for: they come out as ``raw``."""
 
 
-def _read(raw: msgspec.Raw | None) -> _Response:
+def _read(raw: msgspec.Raw) -> _Response:
     """The response object of an event; its depth was looked at with the whole payload."""
-    return (_RESPONSE.read(bytes(raw), None) if raw is not None else None) or _Response()
+    return (_RESPONSE.read(bytes(raw), None) if is_given(raw) else None) or _Response()
 
 
 def payload_bytes(payload: Payload) -> bytes:

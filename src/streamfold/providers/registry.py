@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
-from typing import Final, NamedTuple, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 from streamfold.errors import UsageError
 from streamfold.providers._answer import NormalizerSettings
@@ -38,9 +39,13 @@ def normalizer(
     Raises:
         UsageError: There is none of this name.
     """
+    made: Normalizer = _class_of(provider)(after=after, **settings)
+    return made
+
+
+@cache
+def _class_of(provider: str) -> Any:
     dialect = PROVIDERS.get(provider)
     if dialect is None:
         raise UsageError(f"no provider is called {provider!r}; there are {', '.join(PROVIDERS)}")
-    kind = getattr(import_module(f"streamfold.providers.{dialect.module}"), dialect.name)
-    made: Normalizer = kind(after=after, **settings)
-    return made
+    return getattr(import_module(f"streamfold.providers.{dialect.module}"), dialect.name)
