@@ -126,7 +126,7 @@ class _OpenCall(_Open):
     def finish(self, done: ToolCallDone) -> None:
         self.id, self.name, self.executor, self.finished = done.id, done.name, done.executor, True
         self.call_state = "provider" if done.executor == "provider" else "ready" if done.valid else "invalid"
-        if str(self.pieces) != done.arguments:
+        if self.pieces.whole() != done.arguments:
             self.pieces.replace(done.arguments)
             self.preview = None
 
@@ -173,7 +173,7 @@ class _OpenTranscript(_Open):
     def add(self, delta: TranscriptDelta) -> None:
         self.source = delta.source
         if delta.replaces:
-            text = str(self.pieces)
+            text = self.pieces.whole()
             self.pieces.replace(text[: max(0, len(text) - delta.replaces)])
         self.pieces.add(delta.text)
 
@@ -315,7 +315,7 @@ class StreamAccumulator:
         if isinstance(call, _OpenCall) and call.preview is not None:
             return call.preview.value
         preview = PartialJSON()
-        preview.feed(str(call.pieces) if isinstance(call, _OpenCall) else call.arguments)
+        preview.feed(call.pieces.whole() if isinstance(call, _OpenCall) else call.arguments)
         if isinstance(call, _OpenCall):
             call.preview = preview
         return preview.value

@@ -190,7 +190,7 @@ def read_object(payload: Payload, max_depth: int | None, halves: Collection[str]
         DepthExceeded: It nests deeper than ``max_depth``.
     """
     value: Any = payload
-    if isinstance(payload, bytes) and not depth_exceeds(payload, max_depth):
+    if type(payload) is bytes and not depth_exceeds(payload, max_depth):
         try:
             value = msgspec.json.decode(payload)
         except DECODE_ERRORS:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+import msgspec
+
 __all__ = ["MANY", "Pieces", "PiecesView", "joined"]
 
 MANY: Final = 4096  # pieces that are joined into one: a million one-letter deltas must not cost a million objects
@@ -12,18 +14,15 @@ PiecesView: TypeAlias = tuple[list[str], int, list[str], int]
 """Both lists of a :class:`Pieces` and how much of each there was."""
 
 
-class Pieces:
+class Pieces(msgspec.Struct, kw_only=True):
     """Pieces of text in order. Linear: each is joined twice at most.
 
     Both lists are only ever appended to, so a view of them never changes. ``tail`` may be appended to directly, by who
-    calls :meth:`roll` when it has grown past ``MANY``.
+    calls :meth:`roll` when it has grown past ``MANY``. A struct, as it costs a third of a class to make.
     """
 
-    __slots__ = ("full", "tail")
-
-    def __init__(self) -> None:
-        self.full: list[str] = []
-        self.tail: list[str] = []
+    full: list[str] = []
+    tail: list[str] = []
 
     def add(self, text: str) -> None:
         """Append a piece."""
@@ -44,11 +43,13 @@ class Pieces:
         """The text as it stands, to be joined when it is asked for."""
         return (self.full, len(self.full), self.tail, len(self.tail))
 
-    def __str__(self) -> str:
-        return "".join(self.full) + "".join(self.tail)
+    def whole(self) -> str:
+        """All of the text."""
+        return "".join(self.full) + "".join(self.tail) if self.full else "".join(self.tail)
 
-    def __bool__(self) -> bool:
-        return bool(self.tail or self.full)
+    def is_empty(self) -> bool:
+        """Whether nothing has come yet."""
+        return not (self.tail or self.full)
 
 
 def joined(view: PiecesView) -> str:

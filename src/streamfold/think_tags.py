@@ -126,7 +126,7 @@ class ThinkTags:
     def _close(self, text: _Text, out: list[Event], *, complete: bool = True) -> None:
         if text.index is None:
             return
-        index, words = text.index, str(text.pieces)
+        index, words = text.index, text.pieces.whole()
         if text.thinking:
             parts = (words,) if words else ()
             out.append(BlockEnd(index, ReasoningBlock(index, words, parts, choice=text.choice, complete=complete)))
@@ -151,13 +151,13 @@ class ThinkTags:
 
     def _finish(self, text: _Text, block: TextBlock, out: list[Event]) -> None:
         """The block ends; what still may have become a tag is text after all."""
-        seen = str(text.whole)
+        seen = text.whole.whole()
         if block.text.startswith(seen) and len(block.text) > len(seen):
             self._read(text, block.text[len(seen) :], out)
         text.meta = block.meta
         held, text.held = text.held, ""
         self._say(text, held, out)
-        if text.index is None and not text.whole:  # a block without any text is a block all the same
+        if text.index is None and text.whole.is_empty():  # a block without any text is a block all the same
             self._open(text, out)
         self._close(text, out, complete=block.complete)
 

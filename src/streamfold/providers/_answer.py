@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar
 import msgspec
 
 from streamfold import limits
-from streamfold.blocks import Citation, Executor, TranscriptSource
+from streamfold.blocks import Citation, Executor, ToolCallState, TranscriptSource
 from streamfold.events import (
     BlockEnd,
     BlockKind,
@@ -67,8 +67,8 @@ class NormalizerSettings(TypedDict, total=False):
 class Answer:
     """What has been said of one answer, and what may still be said.
 
-    A normaliser calls :meth:`begin` once a batch of payloads and appends to the list it returns, directly or through
-    the methods below. ``spans`` lists, for the batch, the payloads that caused other than one event, as
+    A normaliser calls :meth:`begin` once a batch of payloads and appends to ``out``, directly or through the methods
+    below; once the answer has ended, what is appended there goes nowhere. ``spans`` lists, for the batch, the payloads that caused other than one event, as
     ``(events before it, events of it)``: enough to pair every payload with its events, and free where all cause one.
     """
 
@@ -117,9 +117,8 @@ class Answer:
         self.out, self.spans, self.surplus = [], [], 0
         return self.out
 
-    def complete(self, before: int, *, known: bool) -> None:
-        """A payload was read that caused the events from ``before`` on; see to it that it and the answer show."""
-        out = self.out
+    def complete(self, out: list[Event], before: int, *, known: bool) -> None:
+        """A payload was read that caused the events of ``out`` from ``before`` on: let it and the answer show."""
         if len(out) == before:
             self.raw(known=known)
         if not self.started:
@@ -127,9 +126,8 @@ class Answer:
             self._remember_first()
             out.insert(before, Start(self.surface))
 
-    def pair(self, before: int) -> None:
-        """The next payload of the batch caused all events from ``before`` on."""
-        count = len(self.out) - before
+    def pair(self, before: int, count: int) -> None:
+        """The next payload of the batch caused ``count`` events, after ``before`` others."""
         if count != 1:
             self.spans.append((before, count))
             self.surplus += count - 1
@@ -139,11 +137,6 @@ class Answer:
         return self.name_of(self.number) if self.name_of else None
 
     # -- start, raw, ends ---------------------------------------------------------------------------------------------
-
-    def emit(self, event: Event) -> None:
-        """Say it, unless the answer has ended."""
-        if not self.ended:
-            self.out.append(event)
 
     def identify(self, id: object, model: object) -> None:  # noqa: A002
         """Name the answer. What is absent, empty or no text leaves what is known."""
@@ -155,7 +148,7 @@ class Answer:
         if not self.started:
             self.started = True
             self._remember_first()
-        self.emit(Start(self.surface, new_id, new_model))
+        self.out.append(Start(self.surface, new_id, new_model))
 
     def raw(self, *, index: int | None = None, name: str = "", known: bool = True) -> None:
         """Hand out the payload that is being read, once at most.
@@ -171,7 +164,7 @@ class Answer:
         text, is_json = one_line(self.payload)
         named = _NAMED.read(str(text), None) if is_json else None
         own = next((n for n in (named.type, named.event_type, named.object) if isinstance(n, str) and n), "") if named else ""
-        self.emit(Raw(sanitize(own) or self.event_name() or name or "message", text, index, is_json))
+        self.out.append(Raw(sanitize(own) or self.event_name() or name or "message", text, index, is_json))
 
     def said(self) -> None:
         """The payload means something, though it may cause no event: it does not come out as ``raw``."""
@@ -179,17 +172,16 @@ class Answer:
 
     def warn(self, code: str, message: str) -> None:
         """Report a fault of the wire that changes nothing else."""
-        self.emit(ErrorEvent("protocol", message, code, fatal=False, offset=self._offset()))
+        self.out.append(ErrorEvent("protocol", message, code, fatal=False, offset=self._offset()))
 
     def fail(self, error: ErrorEvent) -> None:
         """End the answer with a fatal error; what is open is closed as incomplete."""
         if self.ended:
             return
         self._ensure_started()
-        for block in list(self.open.values()):
-            self.cut(block)
+        self.cut_all()
         self.out.append(error)
-        self.ended = True
+        self._end()
 
     def payload_error(self, kind: ErrorKind, message: str, code: str) -> ErrorEvent:
         """A fatal error that names the payload that is being read."""
@@ -200,12 +192,11 @@ class Answer:
         if self.ended:
             return
         self._ensure_started()
-        for block in list(self.open.values()):
-            self.cut(block)
-        stops = tuple(self._resolved(self.stops[choice]) for choice in sorted(self.stops))
-        first = next((stop for stop in stops if stop.choice == 0), Stop())
+        self.cut_all()
+        stops = tuple([self._resolved(self.stops[choice]) for choice in sorted(self.stops)])
+        first = stops[0] if stops and stops[0].choice == 0 else Stop()
         self.out.append(Done(first.reason, first.raw, first.stop_sequence, stops))
-        self.ended = True
+        self._end()
 
     def stop(self, choice: int, reason: StopReason | None, raw: str | None, stop_sequence: str | None = None) -> None:
         """Remember why a choice ended; a plain ``end`` never weakens what was said before."""
@@ -215,9 +206,8 @@ class Answer:
 
     def restart(self, reason: str) -> None:
         """The answer begins anew."""
-        for block in list(self.open.values()):
-            self.cut(block)
-        self.emit(Restart(reason))
+        self.cut_all()
+        self.out.append(Restart(reason))
         self.id = self.model = None
         self.stops, self._calling, self._refusing = {}, set(), set()
 
@@ -225,7 +215,11 @@ class Answer:
         """Hand out running totals where they changed."""
         if usage is not None and usage != self._usage:
             self._usage = usage
-            self.emit(usage)
+            self.out.append(usage)
+
+    def _end(self) -> None:
+        self.ended = True
+        self.out = []
 
     def _remember_first(self) -> None:
         if self.id is None:
@@ -256,22 +250,22 @@ class Answer:
 
     def open_reasoning(self, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenReasoning:
         """Open a block of reasoning."""
-        return self._opened(OpenReasoning(self._take_index(), choice, meta))
+        return self._opened(OpenReasoning(self._take_index(), "reasoning", choice, meta))
 
     def open_media(self, mime_type: str | None, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenMedia:
         """Open a block of media."""
-        return self._opened(OpenMedia(self._take_index(), choice, meta, mime_type))
+        return self._opened(OpenMedia(self._take_index(), "media", choice, meta, mime_type=mime_type))
 
     def open_transcript(self, source: TranscriptSource = "model", choice: int = 0) -> OpenTranscript:
         """Open a block of spoken words."""
-        return self._opened(OpenTranscript(self._take_index(), choice, None, source))
+        return self._opened(OpenTranscript(self._take_index(), "transcript", choice, source=source))
 
     def text(self, block: OpenBlock, piece: str) -> None:
         """A piece of visible text."""
         piece = self._characters(block, piece)
         if piece:
-            block.pieces.add(piece)
-            self.emit(TextDelta(block.index, piece))
+            block.add(piece)
+            self.out.append(TextDelta(block.index, piece))
 
     def reasoning(self, block: OpenReasoning, piece: str, wire_part: object = 0) -> None:
         """A piece of reasoning, of the part that the wire numbers so."""
@@ -279,14 +273,14 @@ class Answer:
         if piece:
             part = block.part(wire_part)
             block.parts[part].add(piece)
-            self.emit(ReasoningDelta(block.index, piece, part))
+            self.out.append(ReasoningDelta(block.index, piece, part))
 
     def transcript(self, block: OpenTranscript, piece: str) -> None:
         """A piece of spoken words."""
         piece = self._characters(block, piece)
         if piece:
-            block.pieces.add(piece)
-            self.emit(TranscriptDelta(block.index, piece, block.source))
+            block.add(piece)
+            self.out.append(TranscriptDelta(block.index, piece, block.source))
 
     def media(self, block: OpenMedia, piece: str) -> None:
         """A piece of base64."""
@@ -295,16 +289,16 @@ class Answer:
     def media_url(self, block: OpenMedia, url: str) -> None:
         """Media that lies elsewhere."""
         block.url = sanitize(url)
-        self.emit(MediaDelta(block.index, block.mime_type, url=block.url))
+        self.out.append(MediaDelta(block.index, block.mime_type, url=block.url))
 
     def cite(self, block: OpenBlock, citation: Citation) -> None:
         """A source of the block."""
         block.citations = (*block.citations, citation)
-        self.emit(citation)
+        self.out.append(citation)
 
     def settle_text(self, block: OpenBlock, whole: str | None) -> None:
         """What the authoritative text adds to the pieces becomes a last piece."""
-        rest = self._rest(block, block.pieces, whole)
+        rest = self._rest(block, block, whole)
         if rest:
             self.text(block, rest)
 
@@ -317,25 +311,36 @@ class Answer:
 
     def settle_arguments(self, call: OpenCall, whole: str | None) -> None:
         """The same for the arguments of a call."""
-        rest = self._rest(call, call.pieces, whole)
+        rest = self._rest(call, call, whole)
         if rest:
             self.arguments(call, rest)
 
-    def close(self, block: OpenBlock) -> None:
-        """The block is whole."""
-        self._end(block, complete=True)
+    def close(self, block: OpenBlock, *, complete: bool = True) -> None:
+        """The block is whole. Does nothing if it is not open."""
+        if self.open.pop(block.index, None) is None:
+            return
+        if block.half:
+            self._give_up_half(block)
+        if type(block) is OpenMedia:
+            self._media(block, block.rest())
+        self.out.append(BlockEnd(block.index, block.block(complete)))
 
     def cut(self, block: OpenBlock) -> None:
         """The block broke off."""
         if isinstance(block, OpenCall) and block.executor == "client":
             block.state = "cut"
-        self._end(block, complete=False)
+        self.close(block, complete=False)
+
+    def cut_all(self) -> None:
+        """Whatever is open broke off."""
+        for block in list(self.open.values()):
+            self.cut(block)
 
     def open_whole(
         self, kind: BlockKind, make: MakeBlock, meta: dict[str, Any] | None = None, choice: int = 0
     ) -> OpenWhole:
         """Open a block that ``make`` makes when it ends."""
-        return self._opened(OpenWhole(self._take_index(), kind, choice, meta, make))
+        return self._opened(OpenWhole(self._take_index(), kind, choice, meta, make=make))
 
     # -- tool calls ---------------------------------------------------------------------------------------------------
 
@@ -358,14 +363,24 @@ class Answer:
             own_id = self._made_up_id(index)
             meta = {**(meta or {}), "synthetic_id": True}
         self._calls += 1
+        name = sanitize(name)
+        state: ToolCallState = "provider" if executor == "provider" else "open"
         if executor == "client":
-            self.calls_client(choice)
+            self._calling.add(choice)
         call = OpenCall(
-            index, choice, meta, own_id, sanitize(name), kind, executor, is_json
+            index,
+            "tool_call",
+            choice,
+            meta,
+            id=own_id,
+            name=name,
+            call_kind=kind,
+            executor=executor,
+            is_json=is_json,
+            state=state,
         )
-        if not self.ended:
-            self.open[index] = call
-        self.emit(ToolCallStart(index, call.id, call.name, kind, executor, choice, call.json_meta()))
+        self.open[index] = call
+        self.out.append(ToolCallStart(index, own_id, name, kind, executor, choice, compact(meta) if meta else None))
         return call
 
     def calls_client(self, choice: int = 0) -> None:
@@ -376,16 +391,16 @@ class Answer:
         """A piece of a call's arguments."""
         piece = self._characters(call, piece)
         if piece:
-            call.pieces.add(piece)
+            call.add(piece)
             if call.scanner is not None:
                 call.scanner.feed(piece)
-            self.emit(ToolCallDelta(call.index, call.id, piece))
+            self.out.append(ToolCallDelta(call.index, call.id, piece))
 
     def has_whole_json(self, call: OpenCall) -> bool:
         """Whether the arguments so far are one whole JSON value; linear over all askings."""
         if call.scanner is None:
             call.scanner = PartialJSON(max_depth=None)
-            call.scanner.feed(str(call.pieces))
+            call.scanner.feed(call.whole())
         return call.scanner.complete
 
     def finish_call(self, call: OpenCall, whole: str | None = None, *, incomplete: bool = False) -> None:
@@ -396,17 +411,19 @@ class Answer:
             whole: The authoritative arguments, where the wire repeats them.
             incomplete: The provider says that the call is not to be trusted.
         """
-        self.settle_arguments(call, whole)
-        self._give_up_half(call)
-        arguments = str(call.pieces)
+        if whole:
+            self.settle_arguments(call, whole)
+        if call.half:
+            self._give_up_half(call)
+        arguments = call.whole()
         if call.is_json and not incomplete and not arguments.strip():
             arguments = "{}"
-            call.pieces.replace(arguments)
+            call.replace(arguments)
         valid = not incomplete and (not call.is_json or is_json(arguments, self.max_depth))
         if call.executor == "client":
             call.state = "ready" if valid else "invalid"
-        self.emit(ToolCallDone(call.index, call.id, call.name, arguments, valid, call.executor))
-        self._end(call, complete=not incomplete)
+        self.out.append(ToolCallDone(call.index, call.id, call.name, arguments, valid, call.executor))
+        self.close(call, complete=not incomplete)
 
     def _made_up_id(self, index: int) -> str:
         if self._call_id is not None:
@@ -424,9 +441,9 @@ class Answer:
         return index
 
     def _opened(self, block: B) -> B:
-        if not self.ended:
-            self.open[block.index] = block
-            self.emit(BlockStart(block.index, block.kind, block.choice, block.json_meta()))
+        self.open[block.index] = block
+        meta = compact(block.meta) if block.meta else None
+        self.out.append(BlockStart(block.index, block.kind, block.choice, meta))
         return block
 
     def _characters(self, block: OpenBlock, piece: str) -> str:
@@ -443,7 +460,7 @@ class Answer:
         """What ``whole`` adds to the pieces; where it contradicts them it takes their place."""
         if not whole:  # also an empty one: gateways send that for "not repeated here"
             return ""
-        whole, had = sanitize(whole), str(pieces)
+        whole, had = sanitize(whole), pieces.whole()
         block.half = ""
         if whole.startswith(had):
             return whole[len(had) :]
@@ -453,21 +470,10 @@ class Answer:
     def _media(self, block: OpenMedia, data: bytes) -> None:
         if data:
             block.data.append(data)
-            self.emit(MediaDelta(block.index, block.mime_type, data))
-
-    def _end(self, block: OpenBlock, *, complete: bool) -> None:
-        if block.index not in self.open:
-            return
-        self._give_up_half(block)
-        if isinstance(block, OpenMedia):
-            self._media(block, block.rest())
-        del self.open[block.index]
-        self.emit(BlockEnd(block.index, block.block(complete)))
+            self.out.append(MediaDelta(block.index, block.mime_type, data))
 
     def _give_up_half(self, block: OpenBlock) -> None:
         """The other half of a surrogate pair never came."""
-        if not block.half:
-            return
         block.half, half = "", "\ufffd"
         match block:
             case OpenReasoning():

@@ -127,7 +127,7 @@ class Fragments:
             return
         if not call.name or name.startswith(call.name):
             call.name = name
-        elif not (call.gathered or (call.open and call.open.pieces)):
+        elif not (call.gathered or (call.open and not call.open.is_empty())):
             call.name += name
         if call.open:
             call.open.name = call.name
@@ -165,9 +165,9 @@ class Fragments:
         call.gathered = []
 
     def _is_whole(self, call: Call) -> bool:
-        if call.open is None or not call.open.pieces:
+        if call.open is None or call.open.is_empty():
             return False
-        text = str(call.open.pieces)
+        text = call.open.whole()
         if len(text) == call.checked:
             return False
         call.checked = len(text)
@@ -177,7 +177,7 @@ class Fragments:
         self._open(call)
         assert call.open is not None
         call.finished = True
-        blank = cut and not str(call.open.pieces).strip()
+        blank = cut and not call.open.whole().strip()
         self._answer.finish_call(call.open, incomplete=blank or not call.name)  # one without a name is reported, not run
 
 

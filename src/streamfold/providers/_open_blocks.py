@@ -32,18 +32,18 @@ MakeBlock: TypeAlias = Callable[[int, bool, JSONText | None], Block]
 """Makes a block of its index, whether it is complete, and its meta."""
 
 
-class OpenBlock:
+class OpenBlock(Pieces):
     """A block that is open: of kind ``text`` or ``refusal``, and what all the others share.
 
-    What most blocks never have stands on the class, so that opening one costs little.
+    It is a struct, and the text that grows, not a holder of it: blocks are opened by the dozen in short answers.
     """
 
+    index: int
+    kind: BlockKind
+    choice: int = 0
+    meta: dict[str, Any] | None = None
     half: str = ""  # the first half of a surrogate pair, waiting for the second
     citations: tuple[Citation, ...] = ()
-
-    def __init__(self, index: int, kind: BlockKind, choice: int, meta: dict[str, Any] | None) -> None:
-        self.index, self.kind, self.choice, self.meta = index, kind, choice, meta
-        self.pieces = Pieces()
 
     def json_meta(self) -> JSONText | None:
         """What the wire said besides."""
@@ -51,23 +51,20 @@ class OpenBlock:
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
-        text, meta = str(self.pieces), self.json_meta()
+        meta = compact(self.meta) if self.meta else None
         if self.kind == "refusal":
-            return RefusalBlock(self.index, text, self.choice, complete, meta)
-        return TextBlock(self.index, text, self.citations, self.choice, complete, meta)
+            return RefusalBlock(self.index, self.whole(), self.choice, complete, meta)
+        return TextBlock(self.index, self.whole(), self.citations, self.choice, complete, meta)
 
 
 class OpenReasoning(OpenBlock):
     """Reasoning: parts by the number the wire gives them, in order of opening."""
 
+    parts: list[Pieces] = []
+    numbers: dict[object, int] = {}
     signature: str | None = None
     encrypted: str | None = None
     redacted: bool = False
-
-    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None) -> None:
-        self.index, self.kind, self.choice, self.meta = index, "reasoning", choice, meta
-        self.parts: list[Pieces] = []
-        self.numbers: dict[object, int] = {}
 
     def part(self, wire_number: object) -> int:
         """Our number of the part that the wire calls so; opens it if it is new."""
@@ -79,7 +76,7 @@ class OpenReasoning(OpenBlock):
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
-        parts = tuple([text for text in map(str, self.parts) if text])
+        parts = tuple([text for part in self.parts if (text := part.whole())])
         text = parts[0] if len(parts) == 1 else "\n\n".join(parts)
         return ReasoningBlock(
             self.index,
@@ -97,24 +94,14 @@ class OpenReasoning(OpenBlock):
 class OpenCall(OpenBlock):
     """A tool call."""
 
+    id: str = ""
+    name: str = ""
+    call_kind: str = "function"
+    executor: Executor = "client"
+    is_json: bool = True
+    state: ToolCallState = "open"
     scanner: PartialJSON | None = None
-    whole: str = ""  # arguments that came with the start, in case no piece follows
-
-    def __init__(
-        self,
-        index: int,
-        choice: int,
-        meta: dict[str, Any] | None,
-        id: str,  # noqa: A002 - the vocabulary's own name
-        name: str,
-        kind: str = "function",
-        executor: Executor = "client",
-        is_json: bool = True,
-    ) -> None:
-        self.index, self.kind, self.choice, self.meta = index, "tool_call", choice, meta
-        self.pieces = Pieces()
-        self.id, self.name, self.call_kind, self.executor, self.is_json = id, name, kind, executor, is_json
-        self.state: ToolCallState = "provider" if executor == "provider" else "open"
+    given: str = ""  # arguments that came with the start, in case no piece follows
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
@@ -122,7 +109,7 @@ class OpenCall(OpenBlock):
             self.index,
             self.id,
             self.name,
-            str(self.pieces),
+            self.whole(),
             self.call_kind,
             self.executor,
             self.state,
@@ -135,13 +122,10 @@ class OpenCall(OpenBlock):
 class OpenMedia(OpenBlock):
     """Media: base64 pieces are decoded as whole quartets come together."""
 
+    mime_type: str | None = None
     url: str | None = None
+    data: list[bytes] = []
     carry: str = ""
-
-    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None, mime_type: str | None) -> None:
-        super().__init__(index, "media", choice, meta)
-        self.mime_type = mime_type
-        self.data: list[bytes] = []
 
     def decode(self, piece: str) -> bytes:
         """The bytes that the piece completes. White space is passed over, both alphabets are read."""
@@ -174,24 +158,20 @@ def _b64(text: str) -> bytes:
 class OpenTranscript(OpenBlock):
     """The words of spoken audio."""
 
-    def __init__(self, index: int, choice: int, meta: dict[str, Any] | None, source: TranscriptSource) -> None:
-        super().__init__(index, "transcript", choice, meta)
-        self.source: TranscriptSource = source
+    source: TranscriptSource = "model"
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
-        return TranscriptBlock(self.index, str(self.pieces), self.source, self.choice, complete, self.json_meta())
+        return TranscriptBlock(self.index, self.whole(), self.source, self.choice, complete, self.json_meta())
 
 
 class OpenWhole(OpenBlock):
     """A block that came in one piece and waits for its end: a tool's result, a block of no other kind."""
 
+    make: MakeBlock | None = None
     raw: JSONText | None = None
-
-    def __init__(self, index: int, kind: BlockKind, choice: int, meta: dict[str, Any] | None, make: MakeBlock) -> None:
-        super().__init__(index, kind, choice, meta)
-        self.make = make
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
+        assert self.make is not None
         return self.make(self.index, complete, self.json_meta())

@@ -100,25 +100,24 @@ class BaseNormalizer:
         """
         out = self.answer.begin()
         for payload in payloads:
-            self._step(payload)
+            self._step(payload, out)
         return out
 
-    def _step(self, payload: Payload) -> None:
+    def _step(self, payload: Payload, out: list[Event]) -> None:
         """Say what one payload of the batch means, and pair it with the events that it causes."""
         answer = self.answer
-        before = len(answer.out)
+        before = len(out)
         if not answer.ended:
             answer.number = before - answer.surplus
-            self._say(payload)
-        count = len(answer.out) - before
+            self._say(payload, out)
+        count = len(out) - before
         if count != 1:
-            answer.spans.append((before, count))
-            answer.surplus += count - 1
+            answer.pair(before, count)
 
-    def _say(self, payload: Payload) -> None:
+    def _say(self, payload: Payload, out: list[Event]) -> None:
         """Say what a payload means; where that says nothing, hand the payload out as ``raw``."""
         answer = self.answer
-        before = len(answer.out)
+        before = len(out)
         answer.payload, answer.meant = payload, False
         try:
             known = self._mean(payload)
@@ -126,8 +125,8 @@ class BaseNormalizer:
             known = self._unreadable(payload, fault)
         if known:
             answer.recognised = True
-        if not answer.started or len(answer.out) == before:
-            answer.complete(before, known=known)
+        if not answer.started or len(out) == before:
+            answer.complete(out, before, known=known)
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """The end of input.

@@ -203,7 +203,7 @@ class AnthropicNormalizer(BaseNormalizer):
                         pieces.tail.append(piece)
                         add(ToolCallDelta(block.index, block.id, piece) if make is None else make(block.index, piece))
                         continue
-            step(payload)
+            step(payload, out)
             decode, make, wire_index = self._hot, self._hot_make, self._hot_index
             block, pieces = self._hot_block, self._hot_pieces
         return out
@@ -336,7 +336,7 @@ class AnthropicNormalizer(BaseNormalizer):
             meta=meta or None,
         )
         whole = json_text(block.input) if is_given(block.input) else ""
-        opened.whole = "" if whole == "{}" else whole  # else a placeholder for the pieces to come
+        opened.given = "" if whole == "{}" else whole  # else a placeholder for the pieces to come
         return opened
 
     def _open_result(self, block: _ContentBlock) -> OpenBlock:
@@ -438,7 +438,7 @@ class AnthropicNormalizer(BaseNormalizer):
         """Let another delta of that block take the short way."""
         if self.hot and not block.half and block.index in self.answer.open:
             self._hot, self._hot_make, self._hot_index, self._hot_block = _HOT[kind], make, index, block
-            self._hot_pieces = block.parts[block.part(0)] if isinstance(block, OpenReasoning) else block.pieces
+            self._hot_pieces = block.parts[block.part(0)] if isinstance(block, OpenReasoning) else block
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -464,12 +464,12 @@ class AnthropicNormalizer(BaseNormalizer):
     # -- blocks close, totals, ends -----------------------------------------------------------------------------------
 
     def _stop_block(self, block: OpenBlock) -> None:
-        if isinstance(block, OpenCall) and not block.pieces and not block.whole:
+        if isinstance(block, OpenCall) and block.is_empty() and not block.given:
             self._finish_blank()
             self._blank = block
             self.answer.said()
         elif isinstance(block, OpenCall):
-            self.answer.finish_call(block, None if block.pieces else block.whole)
+            self.answer.finish_call(block, None if not block.is_empty() else block.given)
         else:
             self.answer.close(block)
         for index, other in self._by_index.items():

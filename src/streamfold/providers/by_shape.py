@@ -83,6 +83,7 @@ class AutoNormalizer(BaseNormalizer):
         super().__init__(after=after, **settings)
         self._after, self._settings = after, settings
         self._held: list[_Held] = []
+        self._out: list[Event] = []  # of the batch
         self._unknown = False
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
@@ -91,14 +92,14 @@ class AutoNormalizer(BaseNormalizer):
             return self.chosen.feed(payloads)
         batch = list(payloads)
         answer = self.answer
-        out = answer.begin()
+        out = self._out = answer.begin()
         for number, payload in enumerate(batch):
             if self._unknown or answer.ended:
-                self._step(payload)
+                self._step(payload, out)
                 continue
             before = len(out)
             self._look(self._hold(payload, number))
-            answer.pair(before)
+            answer.pair(before, len(out) - before)
             if self.chosen is not None:
                 self._hand_over(self.chosen, batch, number + 1)
                 break
@@ -108,7 +109,7 @@ class AutoNormalizer(BaseNormalizer):
         """The end of input; what is still held comes out as ``raw``."""
         if self.chosen is not None:
             return self.chosen.close(how)
-        out = self.answer.begin()
+        out = self._out = self.answer.begin()
         if how != "cancel" and not self.answer.ended:
             self._give_up()
             self._ended(how)
@@ -119,7 +120,7 @@ class AutoNormalizer(BaseNormalizer):
         """End the answer with an error found below the payloads."""
         if self.chosen is not None:
             return self.chosen.fail(error)
-        out = self.answer.begin()
+        out = self._out = self.answer.begin()
         self._give_up()
         self.answer.fail(error)
         return out
@@ -159,15 +160,15 @@ class AutoNormalizer(BaseNormalizer):
         held, self._held = self._held, []
         self.chosen.answer.name_of = lambda number: held[number].name
         self.chosen.answer.offset_of = lambda number: held[number].offset
-        self.answer.out.extend(self.chosen.feed([h.payload for h in held]))
+        self._out.extend(self.chosen.feed([h.payload for h in held]))
 
     def _hand_over(self, chosen: Normalizer, batch: list[Payload], first: int) -> None:
         """The rest of the batch, and all batches to come, are the chosen one's."""
         answer, name_of, offset_of = self.answer, self.answer.name_of, self.answer.offset_of
         chosen.answer.name_of = (lambda number: name_of(first + number)) if name_of else None
         chosen.answer.offset_of = (lambda number: offset_of(first + number)) if offset_of else None
-        before = len(answer.out)
-        answer.out.extend(chosen.feed(batch[first:]))
+        before = len(self._out)
+        self._out.extend(chosen.feed(batch[first:]))
         answer.spans.extend((before + at, count) for at, count in chosen.answer.spans)
         chosen.answer.name_of, chosen.answer.offset_of = name_of, offset_of
 
@@ -178,7 +179,7 @@ class AutoNormalizer(BaseNormalizer):
         name_of, offset_of = self.answer.name_of, self.answer.offset_of
         for waiting in held:
             self.answer.name_of, self.answer.offset_of = _always(waiting.name), _always(waiting.offset)
-            self._say(waiting.payload)
+            self._say(waiting.payload, self._out)
         self.answer.name_of, self.answer.offset_of = name_of, offset_of
 
 

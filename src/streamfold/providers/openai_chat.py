@@ -15,12 +15,13 @@ import msgspec
 from streamfold.blocks import Citation
 from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
 from streamfold.payloads import DECODE_ERRORS, Payload, compact, depth_exceeds, is_done, read_object
-from streamfold.pieces import MANY
+from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._answer import Answer, NormalizerSettings
 from streamfold.providers._errors import error_body, provider_error
 from streamfold.providers._fragments import Fragments
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript
+from streamfold.providers._reasoning_details import ReasoningDetails
 from streamfold.providers._table import BaseNormalizer, text_of, whole_number
 
 __all__ = ["OpenAIChatNormalizer"]
@@ -45,40 +46,73 @@ _HALVES: Final = frozenset({*_TEXTS, "text", "thinking", "arguments", "input", "
 # -- the hot shapes ---------------------------------------------------------------------------------------------------
 # Nearly every chunk carries one piece of one member of choice 0 and nothing else. These structs admit that and no more
 # (what must be absent is typed None), so that the decoder proves the shape in C; all else it refuses, and the general
-# way below reads it.
+# way below reads it. gc=False: they hold no cycle and are dropped at once.
 
 _Blank: TypeAlias = Literal[""] | None
 _ABSENT: Final = ("tool_calls", "function_call", "audio", "images", "annotations", "reasoning_details", "thinking_blocks", "reasoning_encrypted")  # fmt: skip
+Decode: TypeAlias = Callable[[bytes], Any]
 
 
-def _hot_shape(member: str, value: Any) -> Callable[[bytes], Any]:
-    blank: list[Any] = [(name, _Blank, None) for name in _TEXTS if name != member]
-    absent: list[Any] = [(name, None, None) for name in _ABSENT if name != member]
-    rare: list[Any] = [(name, None, None) for name in ("usage", "error", "x_groq", "citations", "search_results")]
-    delta: Any = msgspec.defstruct("Delta", [("piece", value), *blank, *absent], rename={"piece": member})
-    fields: list[Any] = [("delta", delta), ("index", Literal[0], 0), ("finish_reason", _Blank, None), ("usage", None, None)]
-    choice: Any = msgspec.defstruct("Choice", fields)
-    return msgspec.json.Decoder(msgspec.defstruct("Chunk", [("choices", tuple[choice]), *rare])).decode
+def _struct(name: str, fields: list[Any], **settings: Any) -> Any:
+    return msgspec.defstruct(name, fields, gc=False, kw_only=True, **settings)
 
 
-class _Function(msgspec.Struct):
+def _absent(*names: str) -> list[Any]:
+    return [(name, None, None) for name in names]
+
+
+def _hot_chunk(choice: Any) -> Decode:
+    rare = _absent("usage", "error", "x_groq", "citations", "search_results")
+    return msgspec.json.Decoder(_struct("Chunk", [("choices", tuple[choice]), *rare])).decode
+
+
+def _hot_choice(*members: Any) -> Any:
+    fields: list[Any] = [("index", Literal[0], 0), ("finish_reason", _Blank, None), *_absent("usage"), *members]
+    return _struct("Choice", fields, rename={"piece": "text"})
+
+
+def _hot_delta(member: str, value: Any, *beside: Any) -> Decode:
+    """Chunks whose delta is this member, and ``beside`` it perhaps others."""
+    given = {member, *(name for name, *_ in beside)}
+    blank: list[Any] = [(name, _Blank, None) for name in _TEXTS if name not in given]
+    absent = _absent(*(name for name in _ABSENT if name not in given))
+    delta = _struct("Delta", [("piece", value), *beside, *blank, *absent], rename={"piece": member})
+    return _hot_chunk(_hot_choice(("delta", delta)))
+
+
+class _Function(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     arguments: str
     name: _Blank = None
 
 
-class _Fragment(msgspec.Struct):
+class _Fragment(msgspec.Struct, gc=False, forbid_unknown_fields=True):  # what nobody knows is kept with the call
     index: int
     function: _Function
     id: _Blank = None
-    custom: None = None
-    extra_content: None = None
+    type: Any = None
 
 
-_HOT: Final = {
-    "content": _hot_shape("content", str),
-    "reasoning_content": _hot_shape("reasoning_content", str),
-    "reasoning": _hot_shape("reasoning", str),
-    "tool_calls": _hot_shape("tool_calls", tuple[_Fragment]),
+class _Detail(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    text: str
+    type: Any = None
+    index: Any = None
+    format: Any = None
+    id: _Blank = None
+    signature: _Blank = None
+    data: None = None
+
+
+_DETAILS: Final = ("reasoning_details", tuple[_Detail])
+_HOT: Final[Mapping[str, Decode]] = {
+    "content": _hot_delta("content", str),
+    "reasoning_content": _hot_delta("reasoning_content", str),
+    "reasoning": _hot_delta("reasoning", str),
+    "reasoning_content, reasoning_details": _hot_delta("reasoning_content", str, _DETAILS),
+    "reasoning, reasoning_details": _hot_delta("reasoning", str, _DETAILS),
+    "refusal": _hot_delta("refusal", str),
+    "tool_calls": _hot_delta("tool_calls", tuple[_Fragment]),
+    # the legacy completions endpoint has no delta
+    "text": _hot_chunk(_hot_choice(("piece", str), *_absent("delta"))),
 }
 
 
@@ -92,7 +126,7 @@ class _OpenChoice:
         self.text: OpenBlock | None = None
         self.refusal: OpenBlock | None = None
         self.reasoning: OpenReasoning | None = None
-        self.details = _ReasoningDetails()
+        self.details = ReasoningDetails()
         self.media: OpenMedia | None = None
         self.transcript: OpenTranscript | None = None
         self.audio: Members = {}  # id and expires_at, for who wants to refer to the audio later
@@ -116,14 +150,15 @@ class OpenAIChatNormalizer(BaseNormalizer):
         self._usage: Members | None = None
         self._sources: list[tuple[str, str | None]] = []  # what the whole answer rests on (Perplexity, xAI)
         self._cited = 0
-        # The member that was last said of, and, where its like may take the short way, how they are read and go on.
-        self._member = ""
+        # The members that were last said of, and, where their like may take the short way, how that is read and goes on.
+        self._shape = ""
         self._call: OpenCall | None = None
-        self._call_index: object = None
-        self._hot: Callable[[bytes], Any] | None = None
-        self._hot_make: Any = None
+        self._hot: Decode | None = None
+        self._hot_make: type[TextDelta | ReasoningDelta] | None = None
         self._hot_block: Any = None
         self._hot_pieces: Any = None
+        self._hot_index: object = None
+        self._hot_details: Any = None
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
@@ -141,28 +176,29 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 and (len(payload) <= shallow or not depth_exceeds(payload, max_depth))
             ):
                 try:
-                    piece = decode(payload).choices[0].delta.piece
-                    if make is None:
-                        fragment = piece[0]
-                        piece = fragment.function.arguments if fragment.index == self._call_index else ""
-                        if piece:
-                            pieces.tail.append(piece)
-                            add(ToolCallDelta(block.index, block.id, piece))
-                            continue
-                    elif piece:
-                        pieces.tail.append(piece)
-                        add(make(block.index, piece))
-                        continue
+                    choice = decode(payload).choices[0]
                 except DECODE_ERRORS:
                     pass
-            step(payload)
+                else:
+                    delta = choice.delta or choice  # a legacy completion has none
+                    piece = delta.piece
+                    if make is not None:
+                        if piece and (self._hot_details is None or self._hot_details.goes_on(piece, delta)):
+                            pieces.tail.append(piece)
+                            add(make(block.index, piece))
+                            continue
+                    elif piece[0].index == self._hot_index and (piece := piece[0].function.arguments):
+                        pieces.tail.append(piece)
+                        add(ToolCallDelta(block.index, block.id, piece))
+                        continue
+            step(payload, out)
             decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
         return out
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        self._hot = None
+        self._hot, self._shape = None, ""
         if is_done(payload):
             return self._sentinel()
         chunk = read_object(payload, self.answer.max_depth, _HALVES)
@@ -192,15 +228,15 @@ class OpenAIChatNormalizer(BaseNormalizer):
         if state is None:
             state = self._choices[index] = _OpenChoice(self.answer, index)
         delta = choice.get("message" if whole else "delta")
-        if not isinstance(delta, dict):
-            delta = {"content": choice.get("text")}  # the legacy completions endpoint
-        delta = cast("Members", delta)
-        self._read_reasoning(state, delta)
-        for name, read in _DELTA.items():
-            value = delta.get(name)
-            if value is not None and value != "":
-                read(self, state, value)
-        self._cite_sources(state)
+        if type(delta) is dict:
+            for name, read in _DELTA.items():
+                if name in delta and (value := delta[name]) is not None and value != "":
+                    read(self, state, value, cast("Members", delta))
+        elif text_of(choice.get("text")):  # the legacy completions endpoint
+            self._text(state, choice["text"])
+            self._shape = "text"
+        if self._sources:
+            self._cite_sources(state)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.answer.stop(index, FINISH_REASONS.get(reason, "other"), reason)
@@ -234,27 +270,32 @@ class OpenAIChatNormalizer(BaseNormalizer):
         if state is None or not self.hot:
             return
         block: OpenBlock | None
+        pieces: Pieces | None
         make: type[TextDelta | ReasoningDelta] | None = None
-        match self._member:
-            case "content":
-                block, make = state.text, TextDelta
-                pieces = block.pieces if block else None
+        details = None
+        match self._shape:
+            case "content" | "text":
+                block = pieces = state.text
+                make = TextDelta
+            case "refusal":
+                block = pieces = state.refusal
+                make = TextDelta
             case "tool_calls":
-                block = self._call if self._call and self._call.scanner is None else None
-                pieces = block.pieces if block else None
+                block = pieces = self._call if self._call and self._call.scanner is None else None
             case _:
                 block, make = state.reasoning, ReasoningDelta
                 pieces = state.reasoning.parts[0] if state.reasoning and state.reasoning.parts else None
+                details = state.details.last if self._shape.endswith("details") else None
         if block is not None and pieces is not None and not block.half and block.index in self.answer.open:
-            self._hot, self._hot_make = _HOT.get(self._member), make
+            self._hot, self._hot_make, self._hot_details = _HOT.get(self._shape), make, details
             self._hot_block, self._hot_pieces = block, pieces
 
     # -- members of a delta -------------------------------------------------------------------------------------------
 
-    def _content(self, state: _OpenChoice, value: Any) -> None:
+    def _content(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if isinstance(value, str):
             self._text(state, value)
-            self._member = "content"
+            self._shape = "content"
             return
         for part in value if isinstance(value, list) else ():
             self._content_part(state, part)
@@ -283,11 +324,12 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 state.text = self.answer.open_text("text", state.index)
             self.answer.text(state.text, piece)
 
-    def _refuse(self, state: _OpenChoice, value: Any) -> None:
+    def _refuse(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if isinstance(value, str):
             if state.refusal is None:
                 state.refusal = self.answer.open_text("refusal", state.index)
             self.answer.text(state.refusal, value)
+            self._shape = "refusal"
 
     def _think(self, state: _OpenChoice, piece: str) -> None:
         if piece:
@@ -296,44 +338,53 @@ class OpenAIChatNormalizer(BaseNormalizer):
     def _reasoning_block(self, state: _OpenChoice) -> OpenReasoning:
         if state.reasoning is None:
             state.reasoning = self.answer.open_reasoning(state.index)
-            state.details = _ReasoningDetails()
+            state.details = ReasoningDetails()
         return state.reasoning
 
-    def _reasoning_encrypted(self, state: _OpenChoice, value: Any) -> None:
+    def _reasoning_encrypted(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if isinstance(value, str):  # Venice
             self._reasoning_block(state).encrypted = value
             self.answer.raw(index=self._reasoning_block(state).index, name="reasoning_encrypted")
 
-    def _read_reasoning(self, state: _OpenChoice, delta: Members) -> None:
-        """The same text can stand under several names: the first that is there counts, the others are never added."""
-        details, blocks = _objects(delta.get("reasoning_details")), _objects(delta.get("thinking_blocks"))
-        for member in ("reasoning_content", "reasoning"):
-            if text_of(delta.get(member)):
-                self._think(state, delta[member])
-                self._member = member
-                break
-        else:
-            for entry in (*details, *blocks):
-                self._think(state, text_of(entry.get("text") or entry.get("summary") or entry.get("thinking")))
-        for member, entries in (("reasoning_details", details), ("thinking_blocks", blocks)):
-            if entries:
-                block = self._reasoning_block(state)
-                if state.details.add(member, entries):
-                    self.answer.last_signature = state.details.last_signature
-                    self.answer.raw(index=block.index, name=member)
+    def _reasoning_content(self, state: _OpenChoice, value: Any, delta: Members) -> None:
+        if isinstance(value, str):
+            self._think(state, value)
+            self._shape = "reasoning_content"
 
-    def _tool_calls(self, state: _OpenChoice, value: Any) -> None:
+    def _reasoning(self, state: _OpenChoice, value: Any, delta: Members) -> None:
+        """The same text can stand under both names: the first that is there counts."""
+        if isinstance(value, str) and not text_of(delta.get("reasoning_content")):
+            self._think(state, value)
+            self._shape = "reasoning"
+
+    def _structured_reasoning(self, state: _OpenChoice, value: Any, delta: Members) -> None:
+        """Structured reasoning: its text counts only where no plain text stands beside it."""
+        for member in ("reasoning_details", "thinking_blocks"):
+            entries = _objects(delta.get(member))
+            if value is not delta.get(member) or not entries:
+                continue
+            if not (text_of(delta.get("reasoning_content")) or text_of(delta.get("reasoning"))):
+                for entry in entries:
+                    self._think(state, text_of(entry.get("text") or entry.get("summary") or entry.get("thinking")))
+            block = self._reasoning_block(state)
+            signature = state.details.add(member, entries)
+            self._shape += f", {member}"
+            if signature is not None:
+                self.answer.last_signature = signature
+                self.answer.raw(index=block.index, name=member)
+
+    def _tool_calls(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         entries = _objects(value if isinstance(value, list) else [value])
         for entry in entries:
             call = state.calls.add(entry)
-            self._call, self._call_index = call.open if call is not None else None, entry.get("index")
-        self._member = "tool_calls"
+            self._call, self._hot_index = call.open if call is not None else None, entry.get("index")
+        self._shape = "tool_calls"
 
-    def _function_call(self, state: _OpenChoice, value: Any) -> None:
+    def _function_call(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if isinstance(value, dict):  # the legacy form: one call a choice, without an id
             state.calls.add({"index": 0, "function": value})
 
-    def _audio(self, state: _OpenChoice, value: Any) -> None:
+    def _audio(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if not isinstance(value, dict):
             return
         audio = cast("Members", value)
@@ -348,7 +399,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 state.transcript = self.answer.open_transcript("model", state.index)
             self.answer.transcript(state.transcript, words)
 
-    def _images(self, state: _OpenChoice, value: Any) -> None:
+    def _images(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         for image in _objects(value):
             self._image(state, image)
 
@@ -368,7 +419,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
             self.answer.media_url(block, url)
         self.answer.close(block)
 
-    def _annotations(self, state: _OpenChoice, value: Any) -> None:
+    def _annotations(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         for annotation in _objects(value):
             source = annotation.get("url_citation")
             if not isinstance(source, dict) or state.text is None:
@@ -449,8 +500,12 @@ class OpenAIChatNormalizer(BaseNormalizer):
         super()._fail(error)
 
 
-_DELTA: Final[Mapping[str, Callable[[OpenAIChatNormalizer, _OpenChoice, Any], None]]] = {
+_DELTA: Final[Mapping[str, Callable[[OpenAIChatNormalizer, _OpenChoice, Any, Members], None]]] = {
     # In the order in which a message holds them: a chunk can bring several.
+    "reasoning_content": OpenAIChatNormalizer._reasoning_content,
+    "reasoning": OpenAIChatNormalizer._reasoning,
+    "reasoning_details": OpenAIChatNormalizer._structured_reasoning,
+    "thinking_blocks": OpenAIChatNormalizer._structured_reasoning,
     "reasoning_encrypted": OpenAIChatNormalizer._reasoning_encrypted,
     "refusal": OpenAIChatNormalizer._refuse,
     "content": OpenAIChatNormalizer._content,
@@ -460,43 +515,6 @@ _DELTA: Final[Mapping[str, Callable[[OpenAIChatNormalizer, _OpenChoice, Any], No
     "function_call": OpenAIChatNormalizer._function_call,
     "tool_calls": OpenAIChatNormalizer._tool_calls,
 }
-
-
-class _ReasoningDetails:
-    """Structured reasoning of one block, put together from fragments: one entry for each index and type."""
-
-    def __init__(self) -> None:
-        self._entries: dict[str, dict[object, Members]] = {}
-        self._texts: dict[tuple[str, object, str], list[str]] = {}
-        self.last_signature: str | None = None
-
-    def add(self, member: str, entries: list[Members]) -> bool:
-        """Take fragments in; whether one of them is signed."""
-        signed = False
-        known = self._entries.setdefault(member, {})
-        for entry in entries:
-            index = entry.get("index")
-            key = (index, text_of(entry.get("type"))) if isinstance(index, int) else len(known)
-            merged = known.setdefault(key, {})
-            for name, value in entry.items():
-                if name in ("text", "summary", "thinking", "data") and isinstance(value, str):
-                    self._texts.setdefault((member, key, name), []).append(value)
-                    merged[name] = ""
-                elif value is not None or name not in merged:
-                    merged[name] = value
-            if text_of(entry.get("signature")):
-                self.last_signature, signed = entry["signature"], True
-        return signed
-
-    def settle(self, block: OpenReasoning) -> None:
-        """Give the block its signature, its encrypted reasoning and, for the next request, the entries themselves."""
-        for (member, key, name), pieces in self._texts.items():
-            self._entries[member][key][name] = "".join(pieces)
-        for member, entries in self._entries.items():
-            for entry in entries.values():
-                block.signature = text_of(entry.get("signature")) or block.signature
-                block.encrypted = text_of(entry.get("data")) or block.encrypted
-            block.meta = {**(block.meta or {}), member: list(entries.values())}
 
 
 def _objects(value: Any) -> list[Members]:

@@ -264,7 +264,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
                 except DECODE_ERRORS:
                     pass
             self.next_sequence = expected
-            step(payload)
+            step(payload, out)
             decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
             expected = self.next_sequence
         self.next_sequence = expected
@@ -596,7 +596,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             for number, entry in enumerate(entries if isinstance(entries, list) else ()):
                 text = text_of(cast("Members", entry).get("text")) if isinstance(entry, dict) else ""
                 known = (family, number) in block.numbers
-                if known or text not in map(str, block.parts):  # hosts repeat one text under both names
+                if known or text not in [part.whole() for part in block.parts]:  # hosts repeat one text under both names
                     self.answer.settle_reasoning(block, (family, number), text)
         block.encrypted = text_of(members.get("encrypted_content")) or block.encrypted
         if block.encrypted:
@@ -741,7 +741,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if self.hot and decode is not None and not block.half and block.index in self.answer.open:
             self._hot, self._hot_make, self._hot_block, self._hot_number = decode, make, block, number
             self._hot_index, self._hot_part = event.output_index, part if part is not None else 0
-            self._hot_pieces = block.parts[number] if isinstance(block, OpenReasoning) else block.pieces
+            self._hot_pieces = block.parts[number] if isinstance(block, OpenReasoning) else block
 
 
 PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text", "text": "text", "refusal": "refusal"}
