@@ -34,6 +34,8 @@ Traced: TypeAlias = tuple[ServerSentEvent | None, tuple[Event, ...]]
 """A frame and the events it caused; None for events that no frame caused."""
 
 FRAMINGS: Final = ("auto", "sse", "json_array")
+_BOM: Final = b"\xef\xbb\xbf"
+_SPACE: Final = b" \t\r\n"
 _SHOWN: Final = 200  # characters of a body that is no stream
 _MAX_LOOKS: Final = 16  # at a residue that looks like a whole body: each look reads all of it
 _FOLD_AT: Final = 256  # events that wait to be folded: most answers end before anybody asks for a snapshot
@@ -334,11 +336,12 @@ class StreamDecoder:
         if self.ended or not data:
             return []
         if self._parser is None:
-            self._head += data
-            body = self._head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
-            if not body or b"\xef\xbb\xbf".startswith(body):
+            data = self._head + data if self._head else data
+            body = data[:_SHOWN].removeprefix(_BOM).lstrip(_SPACE) or data.removeprefix(_BOM).lstrip(_SPACE)
+            if not body or _BOM.startswith(body):
+                self._head = data
                 return []
-            data, self._head = self._head, body[:_SHOWN]
+            self._head = body[:_SHOWN]
             self._framing = "json_array" if body[:1] in b"[{" else "sse"
             self._begin_framing(self._framing)
         return self.feed(data)

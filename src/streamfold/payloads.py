@@ -21,7 +21,25 @@ import msgspec
 from streamfold import limits
 from streamfold.blocks import JSONText
 
-__all__ = ["DECODE_ERRORS", "BadJSON", "DepthExceeded", "Payload", "Reader", "compact", "depth_exceeds", "is_done", "is_given", "is_json", "is_keep_alive", "json_text", "json_text", "lenient", "one_line", "read_object", "sanitize"]
+__all__ = [
+    "DECODE_ERRORS",
+    "BadJSON",
+    "DepthExceeded",
+    "Payload",
+    "Reader",
+    "compact",
+    "depth_exceeds",
+    "is_done",
+    "is_given",
+    "is_json",
+    "is_keep_alive",
+    "json_text",
+    "known_json",
+    "lenient",
+    "one_line",
+    "read_object",
+    "sanitize",
+]
 
 Payload: TypeAlias = bytes | str | dict[str, Any]
 """What a normaliser is fed: the JSON text of one frame, or the object it decodes to."""
@@ -156,7 +174,11 @@ def sanitize(text: str) -> str:
     """The same text with every unpaired surrogate replaced by U+FFFD, and pairs joined into their character."""
     if text.isascii():
         return text
-    return _joined(_UNPAIRED.sub("\ufffd", text))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _joined(_UNPAIRED.sub("\ufffd", text))
+    return text
 
 
 def _joined(text: str) -> str:
@@ -246,12 +268,23 @@ def one_line(payload: Payload) -> tuple[JSONText, bool]:
 
 def is_given(raw: msgspec.Raw) -> bool:
     """Whether a member that was left as text was there, and not null."""
-    return bytes(raw) not in (b"", b"null")
+    size = memoryview(raw).nbytes
+    return size > 4 or (size > 0 and bytes(raw) != b"null")
 
 
 def json_text(raw: msgspec.Raw) -> JSONText:
     """A member that was left as text."""
-    return one_line(bytes(raw))[0]
+    return known_json(bytes(raw)) or one_line(bytes(raw))[0]
+
+
+def known_json(data: bytes) -> JSONText | None:
+    """Text that the strict decoder has passed over, so that it is JSON; None where it still needs a closer look."""
+    if data.find(b"\n") >= 0 or data.find(b"\r") >= 0:
+        return None
+    try:
+        return JSONText(data.decode().strip())
+    except UnicodeDecodeError:  # in a member that the decoder skipped
+        return None
 
 
 _SKIM: Final = msgspec.json.Decoder(msgspec.Raw)
@@ -259,7 +292,7 @@ _SKIM: Final = msgspec.json.Decoder(msgspec.Raw)
 
 def is_json(text: str, max_depth: int | None = limits.MAX_DEPTH) -> bool:
     """Whether the text is one JSON value that any reader takes: no NaN, no raw control characters in strings."""
-    if depth_exceeds(text.encode("utf-8", "replace"), max_depth):
+    if max_depth is not None and len(text) > 2 * max_depth and depth_exceeds(text.encode("utf-8", "replace"), max_depth):
         return False
     try:
         _SKIM.decode(text)
@@ -296,7 +329,7 @@ class Reader(Generic[T]):
         self.halves = frozenset(halves)
         self.decode: Callable[[bytes | str], T] = msgspec.json.Decoder(kind).decode
 
-    def read(self, payload: Payload, max_depth: int | None) -> T | None:
+    def read(self, payload: Payload | msgspec.Raw, max_depth: int | None) -> T | None:
         """The struct, or None where the payload is JSON but no object.
 
         Raises:
@@ -304,6 +337,8 @@ class Reader(Generic[T]):
             DepthExceeded: It nests deeper than ``max_depth``.
         """
         if not isinstance(payload, dict):
+            if isinstance(payload, msgspec.Raw):
+                payload = bytes(payload)
             data = payload.encode("utf-8", "surrogatepass") if isinstance(payload, str) else payload
             if depth_exceeds(data, max_depth):
                 raise DepthExceeded

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -24,6 +24,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _LF, _CR, _COLON = 10, 13, 58
 _SMALL: Final = 1024  # fragments shorter than this are merged: a list of 1-byte reads costs 50 bytes a byte
+_NO_HEAD: Final = b"event: "  # of a frame without an event field
 _MAX_RETRY_DIGITS: Final = 18  # fits 64 bits; int() of an endless digit string is quadratic
 
 
@@ -86,7 +87,7 @@ class SSEParser:
         self._skip_lf = False  # the last line ended in CR: a LF that comes next is its other half
         # the frame that is open, where the general reader has begun it
         self._inside = False
-        self._event = b""
+        self._head = _NO_HEAD
         self._data: list[bytes] = []
         self._data_size = 0
         self._retry: int | None = None
@@ -278,8 +279,8 @@ class SSEParser:
         heads = None
         if each == 3:
             heads = lines[:-1:3]
-            kinds = set(heads)
-            if not all(head.startswith(b"event: ") for head in kinds):
+            # What lies between two texts with one beginning has it too.
+            if min(heads)[:7] != b"event: " or max(heads)[:7] != b"event: ":
                 return None
             if b"\r" in block:
                 heads = [head[:-1] for head in heads]
@@ -323,67 +324,75 @@ class SSEParser:
             return
         text = b"".join([*self._held, data])
         self._held, self._held_size = [], 0
-        at = 0
         if self._skip_lf and text:
             self._skip_lf = False
-            at = int(text[0] == _LF)
-        for end in _LINE_END.finditer(text, at):
-            self._line(text[at : end.start()], self._position + at)
-            at = end.end()
-            if self.fault is not None:
-                return
-        if at and at == len(text) and text[-1] == _CR:
-            self._skip_lf = True
-        self._position += at
-        if at < len(text):
-            self._hold_line(text[at:])
+            if text[0] == _LF:
+                text = text[1:]
+                self._position += 1
+        lines, widths, rest = _lines_of(text)
+        self._skip_lf = bool(lines) and not rest and text[-1] == _CR
+        self._read_whole_lines(lines, widths)
+        if self.fault is None and rest:
+            self._hold_line(rest)
 
-    def _hold_line(self, data: bytes) -> None:
-        if self._held and len(self._held[-1]) < _SMALL:
-            self._held[-1] += data
+    def _read_whole_lines(self, lines: list[bytes], widths: Iterable[int]) -> None:
+        """The grammar. One loop with its state in local names: every method called here would be called once a line."""
+        payloads, heads, ids, offsets, retries = self._payloads, self._heads, self.ids, self._offsets, self._retries
+        assert heads is not None
+        assert ids is not None
+        assert offsets is not None
+        limit, position = self._limit, self._position
+        inside, data, data_size, frame_offset = self._inside, self._data, self._data_size, self._frame_offset
+        for line, width in zip(lines, widths, strict=False):
+            if not line:
+                if self._pending_id is not None:
+                    self.last_event_id, self._pending_id = self._pending_id, None
+                if data:  # a block without a data line dispatches nothing
+                    payloads.append(data[0] if len(data) == 1 else b"\n".join(data))
+                    heads.append(self._head)
+                    ids.append(self.last_event_id)
+                    offsets.append(frame_offset)
+                    retries.append(self._retry)
+                    data, data_size = [], 0
+                inside, self._head, self._retry = False, _NO_HEAD, None
+                position += width
+                continue
+            if not inside:
+                inside, frame_offset = True, position
+            if len(line) + data_size > limit:
+                self._overflow(frame_offset)
+                break
+            position += width
+            if line[:6] == b"data: ":
+                data.append(line[6:])
+                data_size += len(line) - 5
+            elif line[:7] == b"event: ":
+                self._head = line
+            elif line[0] != _COLON:
+                name, _, value = line.partition(b":")
+                value = value[1:] if value[:1] == b" " else value
+                if name == b"data":
+                    data.append(value)
+                    data_size += len(value) + 1
+                else:
+                    self._rare_field(name, value, line)
+            if len(data) > _SMALL:
+                data = [b"\n".join(data)]
+        self._position = position
+        self._inside, self._data, self._data_size, self._frame_offset = inside, data, data_size, frame_offset
+
+    def _rare_field(self, name: bytes, value: bytes, line: bytes) -> None:
+        if name == b"event":
+            self._head = b"event: " + value
+        elif name == b"id":
+            if b"\0" not in value:
+                self._pending_id = value.decode("utf-8", "replace")
+        elif name == b"retry":
+            # Only ASCII digits: int() alone would take "+5", "1_000" and other scripts' digits.
+            if value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
+                self._retry = self._retry_ms = int(value)
         else:
-            self._held.append(data)
-        self._held_size += len(data)
-        self._check_bound(self._held_size, self._position)
-
-    def _check_bound(self, line_size: int, line_offset: int) -> None:
-        if line_size + self._data_size > self._limit and self.fault is None:
-            offset = self._frame_offset if self._inside else line_offset
-            self.fault = FrameTooLarge(int(self._limit) + 1, int(self._limit), offset)
-            self._held, self._data, self.fast = [], [], False
-
-    def _line(self, line: bytes, offset: int) -> None:
-        if not line:
-            self._dispatch(complete=True)
-            return
-        self._check_bound(len(line), offset)
-        if self.fault is not None:
-            return
-        if not self._inside:
-            self._inside, self._frame_offset = True, offset
-        if line[0] == _COLON:
-            return
-        name, _, value = line.partition(b":")
-        self._field(name, value[1:] if value[:1] == b" " else value, line)
-
-    def _field(self, name: bytes, value: bytes, line: bytes) -> None:
-        match name:
-            case b"data":
-                self._data.append(value)
-                self._data_size += len(value) + 1
-                if len(self._data) > _SMALL:
-                    self._data = [b"\n".join(self._data)]
-            case b"event":
-                self._event = value
-            case b"id":
-                if b"\0" not in value:
-                    self._pending_id = value.decode("utf-8", "replace")
-            case b"retry":
-                # Only ASCII digits: int() alone would take "+5", "1_000" and other scripts' digits.
-                if value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
-                    self._retry = self._retry_ms = int(value)
-            case _:
-                self._keep_residue(line)
+            self._keep_residue(line)
 
     def _keep_residue(self, line: bytes) -> None:
         if self._residue_room > 0:
@@ -391,42 +400,39 @@ class SSEParser:
             self._residue.append(line[: int(min(self._residue_room, len(line)))])
             self._residue_room -= len(line) + 1
 
-    def _dispatch(self, *, complete: bool) -> None:
-        if self._pending_id is not None:
-            last_event_id, self._pending_id = self._pending_id, None
-            if complete:
-                self.last_event_id = last_event_id
+    def _hold_line(self, data: bytes) -> None:
+        if self._held and len(self._held[-1]) < _SMALL:
+            self._held[-1] += data
         else:
-            last_event_id = self.last_event_id
-        if self._data:  # a block without a data line dispatches nothing
-            self._payloads.append(b"\n".join(self._data))
-            self._retries.append(self._retry)
-            assert self._heads is not None
-            assert self.ids is not None
-            assert self._offsets is not None
-            self._heads.append(b"event: " + self._event)
-            self.ids.append(last_event_id)
-            self._offsets.append(self._frame_offset)
-        self._inside, self._event, self._data, self._data_size, self._retry = False, b"", [], 0, None
+            self._held.append(data)
+        self._held_size += len(data)
+        if self._held_size + self._data_size > self._limit:
+            self._overflow(self._frame_offset if self._inside else self._position)
+
+    def _overflow(self, offset: int) -> None:
+        # As if it had come byte by byte: the first byte over the bound is one over it.
+        self.fault = FrameTooLarge(int(self._limit) + 1, int(self._limit), offset)
+        self._held, self._data, self.fast = [], [], False
 
     def _read_tail(self) -> None:
         """Take what the end of input leaves open: a line without its end, a frame without its blank line."""
         self._read_lines(b"")
         if self.fault is not None:
             return
+        committed = (self._retry_ms, self.last_event_id)
         line = b"".join(self._held)
         if line:
-            committed = self._retry_ms  # a field acts when its line ends, and this one never did
-            self._line(line, self._position)
-            self._retry_ms = committed
+            self._read_whole_lines([line], [len(line)])
+            self._retry_ms = committed[0]  # a field acts when its line ends, and this one never did
         if self._data and self._flush_tail and self.fault is None:
             self.tail_incomplete = True
-            self._dispatch(complete=False)
+            self._read_whole_lines([b""], [0])
+            self.last_event_id = committed[1]
 
     # -- small matters -----------------------------------------------------------------------------------------------
 
     def _without_bom(self, data: bytes) -> bytes:
-        head = b"".join([*self._held, data])
+        head = b"".join([*self._held, data]) if self._held else data
         self._held, self._held_size = [], 0
         if len(head) < len(_BOM) and _BOM.startswith(head):
             self._held = [head]  # not counted: a byte order mark is part of no frame
@@ -442,6 +448,20 @@ class SSEParser:
         if "\ufffd" in text:
             self.replacements += text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
         return text
+
+
+def _lines_of(text: bytes) -> tuple[list[bytes], Iterable[int], bytes]:
+    """The lines that are whole, without their ends; how many bytes each took, with its end; and the rest."""
+    if text.find(b"\r") < 0:
+        lines = text.split(b"\n")
+        rest = lines.pop()
+        return lines, [len(line) + 1 for line in lines], rest
+    lines, widths, at = [], [], 0
+    for end in _LINE_END.finditer(text):
+        lines.append(text[at : end.start()])
+        widths.append(end.end() - at)
+        at = end.end()
+    return lines, widths, text[at:]
 
 
 def _as_bytes(data: bytes | bytearray | memoryview) -> bytes:

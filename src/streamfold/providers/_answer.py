@@ -7,6 +7,7 @@ emitted as a delta, usage before the end, nothing after it. It knows no wire for
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypedDict, TypeVar
@@ -14,7 +15,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar
 import msgspec
 
 from streamfold import limits
-from streamfold.blocks import Citation, Executor, ToolCallState, TranscriptSource
+from streamfold.blocks import Citation, Executor, JSONText, ToolCallState, TranscriptSource
 from streamfold.events import (
     BlockEnd,
     BlockKind,
@@ -38,7 +39,7 @@ from streamfold.events import (
     Usage,
 )
 from streamfold.partial_json import PartialJSON
-from streamfold.payloads import Payload, Reader, compact, is_json, one_line, sanitize
+from streamfold.payloads import Payload, Reader, compact, is_json, known_json, one_line, sanitize
 from streamfold.pieces import Pieces
 from streamfold.providers._open_blocks import (
     MakeBlock,
@@ -75,7 +76,8 @@ class Answer:
     # of the batch
     surplus = 0  # events beyond one a payload, over all spans
     payload: Payload = b""
-    number = 0  # which payload of the batch it is
+    before = 0  # events of the batch that came before it
+    kind: str | None = None  # the type it names itself, where the strict decoder has read it: it is JSON then
     meant = False  # it means something, or has come out as raw
     # of the answer
     started = False
@@ -101,7 +103,8 @@ class Answer:
         call_id: Callable[[int], str] | None = None,
     ) -> None:
         self.surface = surface
-        self.max_depth, self.max_blocks = max_depth, max_blocks
+        self.max_depth = max_depth
+        self._block_limit = sys.maxsize if max_blocks is None else max_blocks
         self._raw_mode, self._call_id = raw, call_id
         self.out: list[Event] = []
         self.spans: list[tuple[int, int]] = []
@@ -117,24 +120,23 @@ class Answer:
         self.out, self.spans, self.surplus = [], [], 0
         return self.out
 
-    def complete(self, out: list[Event], before: int, *, known: bool) -> None:
-        """A payload was read that caused the events of ``out`` from ``before`` on: let it and the answer show."""
+    def pair(self, out: list[Event], *, known: bool) -> None:
+        """A payload was read that caused other than one event, or that was the first: let it and the answer show."""
+        before = self.before
         if len(out) == before:
             self.raw(known=known)
         if not self.started:
             self.started = True
             self._remember_first()
             out.insert(before, Start(self.surface))
-
-    def pair(self, before: int, count: int) -> None:
-        """The next payload of the batch caused ``count`` events, after ``before`` others."""
+        count = len(out) - before
         if count != 1:
             self.spans.append((before, count))
             self.surplus += count - 1
 
     def event_name(self) -> str | None:
         """The SSE event name of the payload that is being read, where there is one."""
-        return self.name_of(self.number) if self.name_of else None
+        return self.name_of(self.before - self.surplus) if self.name_of else None
 
     # -- start, raw, ends ---------------------------------------------------------------------------------------------
 
@@ -161,10 +163,17 @@ class Answer:
         if self.meant or self._raw_mode == "none" or (known and self._raw_mode == "unknown"):
             return
         self.meant = True
-        text, is_json = one_line(self.payload)
+        text, is_json, own = self._text_and_name()
+        self.out.append(Raw(own or self.event_name() or name or "message", text, index, is_json))
+
+    def _text_and_name(self) -> tuple[JSONText, bool, str]:
+        payload, own = self.payload, self.kind
+        if own and type(payload) is bytes and (known := known_json(payload)) is not None:
+            return known, True, own
+        text, is_json = one_line(payload)
         named = _NAMED.read(str(text), None) if is_json else None
-        own = next((n for n in (named.type, named.event_type, named.object) if isinstance(n, str) and n), "") if named else ""
-        self.out.append(Raw(sanitize(own) or self.event_name() or name or "message", text, index, is_json))
+        names = (named.type, named.event_type, named.object) if named else ()
+        return text, is_json, next((sanitize(name) for name in names if isinstance(name, str) and name), "")
 
     def said(self) -> None:
         """The payload means something, though it may cause no event: it does not come out as ``raw``."""
@@ -193,7 +202,7 @@ class Answer:
             return
         self._ensure_started()
         self.cut_all()
-        stops = tuple([self._resolved(self.stops[choice]) for choice in sorted(self.stops)])
+        stops = tuple([self._resolved(stop) for _, stop in sorted(self.stops.items())])
         first = stops[0] if stops and stops[0].choice == 0 else Stop()
         self.out.append(Done(first.reason, first.raw, first.stop_sequence, stops))
         self._end()
@@ -231,22 +240,31 @@ class Answer:
             self.out.append(Start(self.surface))
 
     def _offset(self) -> int | None:
-        return self.offset_of(self.number) if self.offset_of else None
+        return self.offset_of(self.before - self.surplus) if self.offset_of else None
 
     def _resolved(self, stop: Stop) -> Stop:
         """A plain stop where the choice declined is a refusal, where it calls the client's tools a tool use."""
         reason = stop.reason
-        if reason == "end":
-            reason = "refusal" if stop.choice in self._refusing else "tool_use" if stop.choice in self._calling else "end"
-        return Stop(stop.choice, reason, stop.raw, stop.stop_sequence)
+        if reason == "end" and (stop.choice in self._refusing or stop.choice in self._calling):
+            reason = "refusal" if stop.choice in self._refusing else "tool_use"
+            return Stop(stop.choice, reason, stop.raw, stop.stop_sequence)
+        return stop
 
     # -- blocks of text -----------------------------------------------------------------------------------------------
 
+    # Opening and closing happens a dozen times in an answer of fifty payloads, so these few do all they do themselves.
+
     def open_text(self, kind: BlockKind = "text", choice: int = 0, meta: dict[str, Any] | None = None) -> OpenBlock:
         """Open a block of visible text: ``text`` or ``refusal``."""
+        index = self._next_index
+        if index >= self._block_limit:
+            self._too_many()
+        self._next_index = index + 1
+        block = self.open[index] = OpenBlock(index, kind, choice, meta)
+        self.out.append(BlockStart(index, kind, choice, compact(meta) if meta else None))
         if kind == "refusal":
             self._refusing.add(choice)
-        return self._opened(OpenBlock(self._take_index(), kind, choice, meta))
+        return block
 
     def open_reasoning(self, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenReasoning:
         """Open a block of reasoning."""
@@ -317,13 +335,14 @@ class Answer:
 
     def close(self, block: OpenBlock, *, complete: bool = True) -> None:
         """The block is whole. Does nothing if it is not open."""
-        if self.open.pop(block.index, None) is None:
+        index = block.index
+        if self.open.pop(index, None) is None:
             return
         if block.half:
             self._give_up_half(block)
         if type(block) is OpenMedia:
             self._media(block, block.rest())
-        self.out.append(BlockEnd(block.index, block.block(complete)))
+        self.out.append(BlockEnd(index, block.block(complete)))
 
     def cut(self, block: OpenBlock) -> None:
         """The block broke off."""
@@ -356,14 +375,17 @@ class Answer:
         meta: dict[str, Any] | None = None,
     ) -> OpenCall:
         """Open a tool call. Without an id it gets one that is made up, the same at every reading of the same bytes."""
-        index = self._take_index()
-        if isinstance(id, str) and id:
-            own_id = sanitize(id)
+        index = self._next_index
+        if index >= self._block_limit:
+            self._too_many()
+        self._next_index = index + 1
+        if type(id) is str and id:
+            own_id = id if id.isascii() else sanitize(id)
         else:
             own_id = self._made_up_id(index)
             meta = {**(meta or {}), "synthetic_id": True}
         self._calls += 1
-        name = sanitize(name)
+        name = name if name.isascii() else sanitize(name)
         state: ToolCallState = "provider" if executor == "provider" else "open"
         if executor == "client":
             self._calling.add(choice)
@@ -415,10 +437,10 @@ class Answer:
             self.settle_arguments(call, whole)
         if call.half:
             self._give_up_half(call)
-        arguments = call.whole()
-        if call.is_json and not incomplete and not arguments.strip():
+        arguments = call.whole() if call.full else "".join(call.tail)
+        if call.is_json and not incomplete and (not arguments or arguments.isspace()):
             arguments = "{}"
-            call.replace(arguments)
+        call.replace(arguments)
         valid = not incomplete and (not call.is_json or is_json(arguments, self.max_depth))
         if call.executor == "client":
             call.state = "ready" if valid else "invalid"
@@ -435,10 +457,13 @@ class Answer:
 
     def _take_index(self) -> int:
         index = self._next_index
-        if self.max_blocks is not None and index >= self.max_blocks:
-            self.fail(self.payload_error("limit", f"the answer opens more than {self.max_blocks} blocks", "blocks"))
-        self._next_index += 1
+        if index >= self._block_limit:
+            self._too_many()
+        self._next_index = index + 1
         return index
+
+    def _too_many(self) -> None:
+        self.fail(self.payload_error("limit", f"the answer opens more than {self._block_limit} blocks", "blocks"))
 
     def _opened(self, block: B) -> B:
         self.open[block.index] = block

@@ -51,10 +51,11 @@ class OpenBlock(Pieces):
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
+        text = self.whole() if self.full else "".join(self.tail)
         meta = compact(self.meta) if self.meta else None
         if self.kind == "refusal":
-            return RefusalBlock(self.index, self.whole(), self.choice, complete, meta)
-        return TextBlock(self.index, self.whole(), self.citations, self.choice, complete, meta)
+            return RefusalBlock(self.index, text, self.choice, complete, meta)
+        return TextBlock(self.index, text, self.citations, self.choice, complete, meta)
 
 
 class OpenReasoning(OpenBlock):

@@ -104,29 +104,25 @@ class BaseNormalizer:
         return out
 
     def _step(self, payload: Payload, out: list[Event]) -> None:
-        """Say what one payload of the batch means, and pair it with the events that it causes."""
-        answer = self.answer
-        before = len(out)
-        if not answer.ended:
-            answer.number = before - answer.surplus
-            self._say(payload, out)
-        count = len(out) - before
-        if count != 1:
-            answer.pair(before, count)
+        """Say what one payload of the batch means, and pair it with the events that it causes.
 
-    def _say(self, payload: Payload, out: list[Event]) -> None:
-        """Say what a payload means; where that says nothing, hand the payload out as ``raw``."""
+        Where it means nothing, it is handed out as ``raw``.
+        """
         answer = self.answer
-        before = len(out)
-        answer.payload, answer.meant = payload, False
+        before = answer.before = len(out)
+        if answer.ended:
+            answer.spans.append((before, 0))
+            answer.surplus -= 1
+            return
+        answer.payload, answer.kind, answer.meant = payload, None, False
         try:
             known = self._mean(payload)
         except (BadJSON, DepthExceeded) as fault:
             known = self._unreadable(payload, fault)
         if known:
             answer.recognised = True
-        if not answer.started or len(out) == before:
-            answer.complete(out, before, known=known)
+        if not answer.started or len(out) != before + 1:
+            answer.pair(out, known=known)
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """The end of input.

@@ -16,45 +16,37 @@ __all__ = ["CHAT", "Members", "Places", "merge", "read"]
 
 Members = dict[str, Any]
 
-Places = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-"""Unified name, and the members that may hold it: by name, or by the name of an object and a name in it."""
+Places = Mapping[str, "str | Mapping[str, str]"]
+"""Wire member -> unified name, or for an object the same of its members."""
 
-CHAT: Final[Places] = (
-    ("input_tokens", (("prompt_tokens", ""), ("input_tokens", ""))),
-    ("output_tokens", (("completion_tokens", ""), ("output_tokens", ""))),
-    ("total_tokens", (("total_tokens", ""),)),
-    (
-        "reasoning_tokens",
-        (
-            ("completion_tokens_details", "reasoning_tokens"),
-            ("output_tokens_details", "reasoning_tokens"),
-            ("reasoning_tokens", ""),  # Copilot
-        ),
-    ),
-    (
-        "cache_read_tokens",
-        (
-            ("prompt_tokens_details", "cached_tokens"),
-            ("input_tokens_details", "cached_tokens"),
-            ("prompt_cache_hit_tokens", ""),  # DeepSeek
-            ("cached_tokens", ""),  # Together
-            ("cache_read_input_tokens", ""),  # proxies of Anthropic
-        ),
-    ),
-    (
-        "cache_write_tokens",
-        (
-            ("prompt_tokens_details", "cache_write_tokens"),
-            ("input_tokens_details", "cache_write_tokens"),
-            ("cache_creation_input_tokens", ""),
-        ),
-    ),
-    ("input_audio_tokens", (("prompt_tokens_details", "audio_tokens"), ("input_tokens_details", "audio_tokens"))),
-    ("output_audio_tokens", (("completion_tokens_details", "audio_tokens"), ("output_tokens_details", "audio_tokens"))),
-    ("input_image_tokens", (("prompt_tokens_details", "image_tokens"), ("input_tokens_details", "image_tokens"))),
-    ("output_image_tokens", (("completion_tokens_details", "image_tokens"), ("output_tokens_details", "image_tokens"))),
-)
-"""Where Chat Completions, Responses and all that copy them keep their counts; of several the first number counts."""
+_INPUT_DETAILS: Final = {
+    "cached_tokens": "cache_read_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "audio_tokens": "input_audio_tokens",
+    "image_tokens": "input_image_tokens",
+}
+_OUTPUT_DETAILS: Final = {
+    "reasoning_tokens": "reasoning_tokens",
+    "audio_tokens": "output_audio_tokens",
+    "image_tokens": "output_image_tokens",
+}
+CHAT: Final[Places] = {
+    "prompt_tokens": "input_tokens",
+    "input_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "output_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+    "prompt_tokens_details": _INPUT_DETAILS,
+    "input_tokens_details": _INPUT_DETAILS,
+    "completion_tokens_details": _OUTPUT_DETAILS,
+    "output_tokens_details": _OUTPUT_DETAILS,
+    "reasoning_tokens": "reasoning_tokens",  # Copilot
+    "prompt_cache_hit_tokens": "cache_read_tokens",  # DeepSeek
+    "cached_tokens": "cache_read_tokens",  # Together
+    "cache_read_input_tokens": "cache_read_tokens",  # proxies of Anthropic
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+"""Where Chat Completions, Responses and all that copy them keep their counts."""
 
 USD_PER_TICK: Final = 1e-10  # xAI's unit: 10^10 ticks to the dollar
 
@@ -83,15 +75,18 @@ def merge(before: Members | None, now: Members) -> Members:
 def read(members: Members, places: Places = CHAT) -> Usage | None:
     """The unified totals of a provider's object; None where it reports nothing."""
     found: dict[str, Any] = {}
-    for name, paths in places:
-        for outer, inner in paths:
-            value = members.get(outer)
-            if inner:
-                value = cast("Members", value).get(inner) if type(value) is dict else None
-            if value is not None and (number := whole(value)) is not None:
-                found[name] = number
-                break
-    cost = cost_usd(members)
+    for name, value in members.items():
+        place = places.get(name)
+        if type(place) is str:
+            number = value if type(value) is int else whole(value)
+            if number is not None:
+                found.setdefault(place, number)
+        elif place is not None and type(value) is dict:
+            for inner, part in cast("Members", value).items():
+                target = place.get(inner)  # type: ignore[union-attr]
+                if target is not None and (number := whole(part)) is not None:
+                    found.setdefault(target, number)
+    cost = cost_usd(members) if "cost" in members or "cost_in_usd_ticks" in members else None
     if cost is None and not found:
         return None
     tokens_in, tokens_out, total = found.get("input_tokens"), found.get("output_tokens"), found.get("total_tokens")

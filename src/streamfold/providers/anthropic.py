@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
 import msgspec
 
-from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
+from streamfold.blocks import Block, Citation, Executor, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, json_text, read_object
 from streamfold.pieces import MANY
@@ -81,6 +81,8 @@ class _InputEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block
     delta: _InputDelta
 
 
+_COLD: Final = (None, None, None, None, None)
+_SHORT: Final = 64  # bytes: no delta is as short, stops and pings are, and a decode that is refused costs 0.7 µs
 _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "text_delta": msgspec.json.Decoder(_TextEvent).decode,
     "thinking_delta": msgspec.json.Decoder(_ThinkingEvent).decode,
@@ -91,7 +93,7 @@ _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
 
 
 class _Delta(msgspec.Struct, gc=False):
-    type: Any = None
+    type: str = ""
     text: Any = None
     thinking: Any = None
     partial_json: Any = None
@@ -106,7 +108,7 @@ class _Delta(msgspec.Struct, gc=False):
 
 
 class _ContentBlock(msgspec.Struct, gc=False):
-    type: Any = None
+    type: str = ""
     id: Any = None
     name: Any = None
     text: Any = None
@@ -134,7 +136,7 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class _Event(msgspec.Struct, gc=False):
-    type: Any = None
+    type: str = ""
     index: Any = None
     delta: _Delta | None = None
     content_block: _ContentBlock | None = None
@@ -153,6 +155,7 @@ class _Result(msgspec.Struct):
 _HALVES: Final = ("text", "thinking", "partial_json")
 _EVENT: Final = Reader(_Event, _HALVES)
 _RESULT: Final = Reader(_Result)
+_DECODE: Final = _EVENT.decode
 
 
 class AnthropicNormalizer(BaseNormalizer):
@@ -171,56 +174,71 @@ class AnthropicNormalizer(BaseNormalizer):
         self._latest: OpenBlock | None = None
         self._prefilled: int | None = None  # which block of message_start is being read
         self._blank: OpenCall | None = None  # stopped without any input: no arguments, or cut before the first
-        # Where another delta like the last one goes.
-        self._hot: Callable[[bytes], Any] | None = None
-        self._hot_make: Any = None
-        self._hot_index: object = None
-        self._hot_block: Any = None
-        self._hot_pieces: Any = None
+        # Where another delta like the last one goes: how it is read, what it becomes, the wire's index, block, pieces.
+        self._hot: tuple[Any, Any, Any, Any, Any] = _COLD
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         answer = self.answer
         out = answer.begin()
-        add, step, max_depth = out.append, self._step, answer.max_depth
+        add, max_depth, events = out.append, answer.max_depth, _EVENTS
         shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
-        decode, make, wire_index, block, pieces = self._hot, self._hot_make, self._hot_index, self._hot_block, self._hot_pieces
+        decode, make, wire_index, block, pieces = self._hot
         if decode is not None and len(pieces.tail) > MANY:
             pieces.roll()
         for payload in payloads:
-            if (
-                decode is not None
-                and type(payload) is bytes
-                and (len(payload) <= shallow or not depth_exceeds(payload, max_depth))
-            ):
-                try:
+            size = len(payload)
+            if type(payload) is not bytes or answer.ended or (size > shallow and depth_exceeds(payload, max_depth)):
+                self._step(payload, out)
+                decode, make, wire_index, block, pieces = self._hot
+                continue
+            empty = False
+            try:
+                if decode is not None and size > _SHORT:
                     event = decode(payload)
+                    if event.index == wire_index:
+                        piece = event.delta.piece
+                        if piece:
+                            pieces.tail.append(piece)
+                            add(ToolCallDelta(block.index, block.id, piece) if make is None else make(block.index, piece))
+                            continue
+                        empty = True
+            except DECODE_ERRORS:
+                pass
+            before = answer.before = len(out)
+            answer.payload, answer.meant = payload, False
+            if empty:
+                answer.kind, known = "content_block_delta", True
+                answer.raw(index=block.index)
+            else:
+                try:
+                    event = _DECODE(payload)
                 except DECODE_ERRORS:
-                    pass
+                    self._step(payload, out)
+                    decode, make, wire_index, block, pieces = self._hot
+                    continue
+                answer.kind = event.type
+                handler = events.get(event.type)
+                if handler is None:
+                    known = self._handle(event)
                 else:
-                    piece = event.delta.piece
-                    if event.index == wire_index and piece:
-                        pieces.tail.append(piece)
-                        add(ToolCallDelta(block.index, block.id, piece) if make is None else make(block.index, piece))
-                        continue
-            step(payload, out)
-            decode, make, wire_index = self._hot, self._hot_make, self._hot_index
-            block, pieces = self._hot_block, self._hot_pieces
+                    handler(self, event)
+                    known = True
+                decode, make, wire_index, block, pieces = self._hot
+            if len(out) != before + 1 or not answer.started:
+                answer.pair(out, known=known)
         return out
 
     # -- events -------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        self._hot = None
         event = _EVENT.read(payload, self.answer.max_depth)
-        if event is None:
-            return False
-        kind = event.type
-        if type(kind) is not str or not kind:
-            kind = "content_block_delta" if event.delta is not None else self.answer.event_name() or ""
+        return event is not None and self._handle(event)
+
+    def _handle(self, event: _Event) -> bool:
+        """Say what an event means; whether its type is known."""
+        kind = event.type or ("content_block_delta" if event.delta is not None else self.answer.event_name() or "")
         handler = _EVENTS.get(kind)
-        if self._blank is not None and kind != "message_delta":
-            self._finish_blank()
         if handler is not None:
             handler(self, event)
             return True
@@ -230,6 +248,9 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _message_start(self, event: _Event) -> None:
         message = event.message or _Message()
+        self._hot = _COLD
+        if self._blank is not None:
+            self._finish_blank()
         if self._begun:  # a proxy that started again upstream: never join the two
             self.answer.restart("message_start")
             self._usage, self._latest = None, None
@@ -240,22 +261,24 @@ class AnthropicNormalizer(BaseNormalizer):
         self._stop(message.stop_reason, message.stop_sequence)
         for number, content in enumerate(message.content or ()):  # programmatic tool calling sends whole blocks here
             self._prefilled = number
-            self._stop_block(self._start_block(content, None))
+            self._stop_block(self._start_block(content, None), None)
         self._prefilled = None
 
     def _content_block_start(self, event: _Event) -> None:
-        index = _key(event.index)
-        open_here = self._by_index.get(index)
-        if open_here is not None:  # xAI gives every block the index 0
-            self._stop_block(open_here)
+        index = event.index if type(event.index) is int else _key(event.index)
+        if self._blank is not None:
+            self._finish_blank()
+        if index in self._by_index:  # xAI gives every block the index 0
+            self._stop_block(self._by_index[index], index)
         if event.content_block is not None:
             block = self._start_block(event.content_block, index)
             warm = _WARM.get(block.kind)
-            if warm is not None:
-                self._warm(*warm, index, block)
+            if warm is not None and self.hot and not block.half:
+                pieces = block.parts[block.part(0)] if type(block) is OpenReasoning else block
+                self._hot = (*warm, index, block, pieces)
 
     def _start_block(self, content: _ContentBlock, index: object) -> OpenBlock:
-        kind = content.type if type(content.type) is str else ""
+        kind = content.type
         opener = _BLOCKS.get(kind)
         if opener is None:
             result = kind.endswith("_tool_result")
@@ -267,28 +290,31 @@ class AnthropicNormalizer(BaseNormalizer):
         delta = event.delta
         if delta is None:
             return
-        kind = delta.type if type(delta.type) is str and delta.type else _kind_of(delta)
-        handler = _DELTAS.get(kind)
+        self._hot = _COLD  # until it is clear that no half of a character is waiting
+        handler = _DELTAS.get(delta.type or _kind_of(delta))
         if handler is not None:
             handler(self, delta, _key(event.index))
 
     def _content_block_stop(self, event: _Event) -> None:
-        block = self._block_at(_key(event.index))
+        index = event.index if type(event.index) is int else _key(event.index)
+        block = self._block_at(index)
         if block is not None:
-            self._stop_block(block)
+            self._stop_block(block, index)
 
     def _message_delta(self, event: _Event) -> None:
         delta = event.delta or _Delta()
-        self._finish_blank(cut=STOP_REASONS.get(text_of(delta.stop_reason)) == "length")
+        if self._blank is not None:
+            self._finish_blank(cut=STOP_REASONS.get(text_of(delta.stop_reason)) == "length")
         self._cut_open_blocks()
         self._read_usage(event.usage)
         self._stop(delta.stop_reason, delta.stop_sequence)
-        beside = (event.context_management, event.input_transformations, delta.container, delta.stop_details)
-        if any(beside):
+        if event.context_management or event.input_transformations or delta.container or delta.stop_details:
             self.answer.raw()
-        self.answer.said()
+        self.answer.meant = True
 
     def _message_stop(self, event: _Event) -> None:
+        if self._blank is not None:
+            self._finish_blank()
         self._cut_open_blocks()
         if 0 not in self.answer.stops:
             self.answer.stop(0, "other", None)
@@ -304,15 +330,18 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _open_text(self, block: _ContentBlock) -> OpenBlock:
         opened = self.answer.open_text()
-        self.answer.text(opened, text_of(block.text))
+        if block.text:
+            self.answer.text(opened, text_of(block.text))
         for citation in block.citations if isinstance(block.citations, list) else ():
             self._cite(opened, citation)
         return opened
 
     def _open_thinking(self, block: _ContentBlock) -> OpenBlock:
         opened = self.answer.open_reasoning()
-        self.answer.reasoning(opened, text_of(block.thinking))
-        self._sign(opened, text_of(block.signature))
+        if block.thinking:
+            self.answer.reasoning(opened, text_of(block.thinking))
+        if block.signature:
+            self._sign(opened, text_of(block.signature))
         return opened
 
     def _open_redacted(self, block: _ContentBlock) -> OpenBlock:
@@ -321,29 +350,28 @@ class AnthropicNormalizer(BaseNormalizer):
         return opened
 
     def _open_tool_use(self, block: _ContentBlock) -> OpenBlock:
-        kind, executor = "function", "client"
+        kind, name = "function", text_of(block.name)
+        executor: Executor = "client"
         if block.type == "server_tool_use":
-            kind, executor = SERVER_TOOLS.get(text_of(block.name), text_of(block.name) or "server_tool"), "provider"
+            kind, executor = SERVER_TOOLS.get(name, name or "server_tool"), "provider"
         elif block.type == "mcp_tool_use":
             kind, executor = "mcp", "provider"
-        beside = {"caller": block.caller, "server_name": block.server_name, "toolset_name": block.toolset_name}
-        meta = {name: value for name, value in beside.items() if value is not None}
-        opened = self.answer.open_call(
-            block.id,
-            text_of(block.name) or kind,
-            kind=kind,
-            executor="client" if executor == "client" else "provider",
-            meta=meta or None,
-        )
-        whole = json_text(block.input) if is_given(block.input) else ""
-        opened.given = "" if whole == "{}" else whole  # else a placeholder for the pieces to come
+        meta = None
+        if block.caller is not None or block.server_name is not None or block.toolset_name is not None:
+            beside = {"caller": block.caller, "server_name": block.server_name, "toolset_name": block.toolset_name}
+            meta = {name: value for name, value in beside.items() if value is not None}
+        opened = self.answer.open_call(block.id, name or kind, kind=kind, executor=executor, meta=meta)
+        given = bytes(block.input)
+        if given not in (b"", b"null", b"{}"):  # else a placeholder for the pieces to come
+            opened.given = json_text(block.input)
         return opened
 
     def _open_result(self, block: _ContentBlock) -> OpenBlock:
         """The result of a tool that the server ran: a list on success, an object with an error code on failure."""
         content = json_text(block.content) if is_given(block.content) else None
-        call_id, name = text_of(block.tool_use_id) or None, text_of(block.type)
-        is_error = block.is_error is True or _read(_RESULT, block.content).error_code is not None
+        call_id, name = text_of(block.tool_use_id) or None, block.type
+        failed = content is not None and content[:1] == "{" and _read(_RESULT, block.content).error_code is not None
+        is_error = block.is_error is True or failed
 
         def make(index: int, complete: bool, meta: JSONText | None) -> Block:
             return ToolResultBlock(index, call_id, name, content, is_error, complete=complete, meta=meta)
@@ -351,7 +379,7 @@ class AnthropicNormalizer(BaseNormalizer):
         return self.answer.open_whole("tool_result", make, {"caller": block.caller} if block.caller else None)
 
     def _open_other(self, block: _ContentBlock) -> OpenBlock:
-        kind = text_of(block.type) or "unknown"
+        kind = block.type or "unknown"
         if kind == "fallback" and isinstance(block.to, dict):  # what follows comes from another model
             self.answer.identify(None, cast("Members", block.to).get("model"))
 
@@ -383,7 +411,7 @@ class AnthropicNormalizer(BaseNormalizer):
         block = self._block_at(index)
         if block is None or block.kind != kind:
             if block is not None:
-                self._stop_block(block)
+                self._stop_block(block, index)
             block = self._latest = self._by_index[index] = opener()
         return block
 
@@ -437,8 +465,8 @@ class AnthropicNormalizer(BaseNormalizer):
     def _warm(self, kind: str, make: Any, index: object, block: OpenBlock) -> None:
         """Let another delta of that block take the short way."""
         if self.hot and not block.half and block.index in self.answer.open:
-            self._hot, self._hot_make, self._hot_index, self._hot_block = _HOT[kind], make, index, block
-            self._hot_pieces = block.parts[block.part(0)] if isinstance(block, OpenReasoning) else block
+            pieces = block.parts[block.part(0)] if type(block) is OpenReasoning else block
+            self._hot = (_HOT[kind], make, index, block, pieces)
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -463,20 +491,21 @@ class AnthropicNormalizer(BaseNormalizer):
 
     # -- blocks close, totals, ends -----------------------------------------------------------------------------------
 
-    def _stop_block(self, block: OpenBlock) -> None:
-        if isinstance(block, OpenCall) and block.is_empty() and not block.given:
+    def _stop_block(self, block: OpenBlock, index: object) -> None:
+        self._hot = _COLD
+        if type(block) is not OpenCall:
+            self.answer.close(block)
+        elif block.given or not block.is_empty():
+            self.answer.finish_call(block, block.given if block.is_empty() else None)
+        else:
             self._finish_blank()
             self._blank = block
             self.answer.said()
-        elif isinstance(block, OpenCall):
-            self.answer.finish_call(block, None if not block.is_empty() else block.given)
+        if self._by_index.get(index) is block:
+            del self._by_index[index]
         else:
-            self.answer.close(block)
-        for index, other in self._by_index.items():
-            if other is block:
-                del self._by_index[index]
-                break
-        self._latest = next(reversed(self._by_index.values()), None) if self._by_index else None
+            self._by_index = {wire: other for wire, other in self._by_index.items() if other is not block}
+        self._latest = next(reversed(self._by_index.values())) if self._by_index else None
 
     def _finish_blank(self, *, cut: bool = False) -> None:
         """A call without any input is whole, unless the next thing said is that the tokens ran out."""
@@ -490,9 +519,10 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _cut_open_blocks(self) -> None:
         """The message is over: a block without its stop broke off (``max_tokens`` inside tool input)."""
-        for block in list(self.answer.open.values()):
-            self.answer.cut(block)
-        self._by_index.clear()
+        self._hot = _COLD
+        if self.answer.open:
+            self.answer.cut_all()
+            self._by_index.clear()
         self._latest = None
 
     def _stop(self, reason: Any, stop_sequence: Any) -> None:
@@ -529,11 +559,11 @@ _BLOCKS: Final[Mapping[str, Callable[[AnthropicNormalizer, _ContentBlock], OpenB
     "mcp_tool_result": AnthropicNormalizer._open_result,
 }
 
-_WARM: Final[Mapping[str, tuple[str, Any]]] = {
-    # kind of block -> the deltas that will follow, and what they become
-    "text": ("text_delta", TextDelta),
-    "reasoning": ("thinking_delta", ReasoningDelta),
-    "tool_call": ("input_json_delta", None),
+_WARM: Final[Mapping[str, tuple[Any, Any]]] = {
+    # kind of block -> what reads the deltas that will follow, and what they become
+    "text": (_HOT["text_delta"], TextDelta),
+    "reasoning": (_HOT["thinking_delta"], ReasoningDelta),
+    "tool_call": (_HOT["input_json_delta"], None),
 }
 
 _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None]]] = {
@@ -545,31 +575,24 @@ _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None
     "compaction_delta": AnthropicNormalizer._compaction_delta,
 }
 
-_PLACES: Final[_usage.Places] = (
-    ("input_tokens", (("input_tokens", ""),)),
-    ("output_tokens", (("output_tokens", ""),)),
-    ("total_tokens", (("total_tokens", ""),)),
-    ("reasoning_tokens", (("output_tokens_details", "thinking_tokens"),)),
-    ("cache_read_tokens", (("cache_read_input_tokens", ""),)),
-    ("cache_write_tokens", (("cache_creation_input_tokens", ""),)),
-)
-
-
 def _read_totals(members: Members) -> Usage | None:
     """Cached input is counted beside ``input_tokens`` here; in the vocabulary it is part of it."""
-    usage = _usage.read(members, _PLACES)
-    if usage is None:
+    whole, get = _usage.whole, members.get
+    details = get("output_tokens_details")
+    tokens_in, tokens_out = whole(get("input_tokens")), whole(get("output_tokens"))
+    cache_read, cache_write = whole(get("cache_read_input_tokens")), whole(get("cache_creation_input_tokens"))
+    if tokens_in is None and tokens_out is None and cache_read is None and cache_write is None:
         return None
-    cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
-    if not cached or usage.input_tokens is None:
-        return usage
-    total = None if usage.total_tokens is None else usage.total_tokens + cached
-    return msgspec.structs.replace(usage, input_tokens=usage.input_tokens + cached, total_tokens=total)
+    if tokens_in is not None:
+        tokens_in += (cache_read or 0) + (cache_write or 0)
+    total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    reasoning = whole(cast("Members", details).get("thinking_tokens")) if isinstance(details, dict) else None
+    return Usage(tokens_in, tokens_out, total, reasoning, cache_read, cache_write, raw=compact(members))
 
 
 def _read(reader: Reader[Any], raw: msgspec.Raw) -> Any:
     """The struct of a member that was left as text; its depth was looked at with the whole payload."""
-    return (reader.read(bytes(raw), None) if is_given(raw) else None) or reader.kind()
+    return (reader.read(raw, None) if is_given(raw) else None) or reader.kind()
 
 
 def _key(index: Any) -> object:

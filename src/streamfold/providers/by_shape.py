@@ -99,7 +99,9 @@ class AutoNormalizer(BaseNormalizer):
                 continue
             before = len(out)
             self._look(self._hold(payload, number))
-            answer.pair(before, len(out) - before)
+            if len(out) != before + 1:
+                answer.spans.append((before, len(out) - before))
+                answer.surplus += len(out) - before - 1
             if self.chosen is not None:
                 self._hand_over(self.chosen, batch, number + 1)
                 break
@@ -173,14 +175,15 @@ class AutoNormalizer(BaseNormalizer):
         chosen.answer.name_of, chosen.answer.offset_of = name_of, offset_of
 
     def _give_up(self) -> None:
-        """The surface is unknown: all that is held comes out as it came."""
+        """The surface is unknown: all that is held comes out as it came, at once."""
         self._unknown = True
         held, self._held = self._held, []
-        name_of, offset_of = self.answer.name_of, self.answer.offset_of
+        answer = self.answer
+        spans, surplus, names, offsets = list(answer.spans), answer.surplus, answer.name_of, answer.offset_of
         for waiting in held:
-            self.answer.name_of, self.answer.offset_of = _always(waiting.name), _always(waiting.offset)
-            self._say(waiting.payload, self._out)
-        self.answer.name_of, self.answer.offset_of = name_of, offset_of
+            answer.name_of, answer.offset_of = _always(waiting.name), _always(waiting.offset)
+            self._step(waiting.payload, self._out)
+        answer.spans, answer.surplus, answer.name_of, answer.offset_of = spans, surplus, names, offsets
 
 
 V = TypeVar("V")

@@ -14,10 +14,10 @@ import msgspec
 
 from streamfold.blocks import Citation
 from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
-from streamfold.payloads import DECODE_ERRORS, Payload, compact, depth_exceeds, is_done, read_object
+from streamfold.payloads import DECODE_ERRORS, Payload, compact, depth_exceeds, read_object
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
-from streamfold.providers._answer import Answer, NormalizerSettings
+from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import error_body, provider_error
 from streamfold.providers._fragments import Fragments
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript
@@ -116,24 +116,24 @@ _HOT: Final[Mapping[str, Decode]] = {
 }
 
 
+_COLD: Final = (None, None, None, None, None)
+
+
 class _OpenChoice:
-    """What is open of one choice."""
+    """What is open of one choice. What most choices never have stands on the class."""
 
-    def __init__(self, answer: Answer, index: int) -> None:
+    finished = False
+    calls: Fragments | None = None
+    text: OpenBlock | None = None
+    refusal: OpenBlock | None = None
+    reasoning: OpenReasoning | None = None
+    details: ReasoningDetails | None = None
+    media: OpenMedia | None = None
+    transcript: OpenTranscript | None = None
+    audio: Members | None = None  # id and expires_at, for who wants to refer to the audio later
+
+    def __init__(self, index: int) -> None:
         self.index = index
-        self.finished = False
-        self.calls = Fragments(answer, index)
-        self.text: OpenBlock | None = None
-        self.refusal: OpenBlock | None = None
-        self.reasoning: OpenReasoning | None = None
-        self.details = ReasoningDetails()
-        self.media: OpenMedia | None = None
-        self.transcript: OpenTranscript | None = None
-        self.audio: Members = {}  # id and expires_at, for who wants to refer to the audio later
-
-    def open_blocks(self) -> list[OpenBlock]:
-        blocks = (self.reasoning, self.text, self.refusal, self.media, self.transcript)
-        return [block for block in blocks if block is not None]
 
 
 class OpenAIChatNormalizer(BaseNormalizer):
@@ -150,15 +150,12 @@ class OpenAIChatNormalizer(BaseNormalizer):
         self._usage: Members | None = None
         self._sources: list[tuple[str, str | None]] = []  # what the whole answer rests on (Perplexity, xAI)
         self._cited = 0
-        # The members that were last said of, and, where their like may take the short way, how that is read and goes on.
+        # The members that were last said of. And where a chunk of the same members goes: how it is read, what it becomes,
+        # block, pieces, and what else must agree (the index of the call, the entry of the details).
         self._shape = ""
         self._call: OpenCall | None = None
-        self._hot: Decode | None = None
-        self._hot_make: type[TextDelta | ReasoningDelta] | None = None
-        self._hot_block: Any = None
-        self._hot_pieces: Any = None
-        self._hot_index: object = None
-        self._hot_details: Any = None
+        self._call_index: object = None
+        self._hot: tuple[Any, Any, Any, Any, Any] = _COLD
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
@@ -166,7 +163,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
         out = answer.begin()
         add, step, max_depth = out.append, self._step, answer.max_depth
         shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
-        decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+        decode, make, block, pieces, beside = self._hot
         if decode is not None and len(pieces.tail) > MANY:
             pieces.roll()
         for payload in payloads:
@@ -183,86 +180,96 @@ class OpenAIChatNormalizer(BaseNormalizer):
                     delta = choice.delta or choice  # a legacy completion has none
                     piece = delta.piece
                     if make is not None:
-                        if piece and (self._hot_details is None or self._hot_details.goes_on(piece, delta)):
+                        if piece and (beside is None or beside.goes_on(piece, delta)):
                             pieces.tail.append(piece)
                             add(make(block.index, piece))
                             continue
-                    elif piece[0].index == self._hot_index and (piece := piece[0].function.arguments):
+                    elif piece[0].index == beside and (piece := piece[0].function.arguments):
                         pieces.tail.append(piece)
                         add(ToolCallDelta(block.index, block.id, piece))
                         continue
             step(payload, out)
-            decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+            decode, make, block, pieces, beside = self._hot
         return out
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        self._hot, self._shape = None, ""
-        if is_done(payload):
+        self._hot, self._shape = _COLD, ""
+        answer = self.answer
+        if type(payload) is bytes and payload[:6] == b"[DONE]":
             return self._sentinel()
-        chunk = read_object(payload, self.answer.max_depth, _HALVES)
+        chunk = read_object(payload, answer.max_depth, _HALVES)
         if chunk is None:
             return False
-        answer = self.answer
         if answer.id is None or answer.model is None:  # the first that is named counts: Groq's compound ids change
             answer.identify(answer.id or chunk.get("id"), answer.model or chunk.get("model"))
-        choices = _objects(chunk.get("choices"))
-        self._read_usage(chunk, choices)
-        if chunk.get("error") or chunk.get("object") == "error" or (not choices and answer.event_name() == "error"):
+        get = chunk.get
+        choices, usage = _objects(get("choices")), get("usage")
+        if usage or "x_groq" in chunk:
+            self._read_usage(chunk)
+        if get("error") or get("object") == "error" or (not choices and answer.event_name() == "error"):
             self._fail(error_body(chunk) or provider_error(None, chunk))
             return True
-        if not choices and not chunk.get("usage"):  # Azure's filter results, llama.cpp's progress
+        if not choices and not usage:  # Azure's filter results, llama.cpp's progress
             answer.raw(name="choices")
-        self._read_sources(chunk)
-        whole = chunk.get("object") == "chat.completion"  # a server that did not stream
+        if "citations" in chunk:
+            self._read_sources(chunk)
         for choice in choices:
-            self._choice(choice, whole=whole)
-        if len(choices) == len(self._choices) == 1 and not chunk.get("usage"):
+            self._choice(choice, whole=get("object") == "chat.completion")  # of a server that did not stream
+        if not usage and len(choices) == len(self._choices) == 1:
             self._warm()
-        return "choices" in chunk or chunk.get("object") in _OBJECTS
+        return "choices" in chunk or get("object") in _OBJECTS
 
     def _choice(self, choice: Members, *, whole: bool) -> None:
-        index = whole_number(choice.get("index")) or 0
+        index = choice.get("index")
+        index = index if type(index) is int and index >= 0 else 0
         state = self._choices.get(index)
         if state is None:
-            state = self._choices[index] = _OpenChoice(self.answer, index)
+            state = self._choices[index] = _OpenChoice(index)
         delta = choice.get("message" if whole else "delta")
         if type(delta) is dict:
-            for name, read in _DELTA.items():
-                if name in delta and (value := delta[name]) is not None and value != "":
-                    read(self, state, value, cast("Members", delta))
+            names = [name for name in cast("Members", delta) if name in _DELTA and delta[name] not in _NOTHING]
+            for name in sorted(names, key=_ORDER.__getitem__) if len(names) > 1 else names:
+                _DELTA[name](self, state, delta[name], cast("Members", delta))
         elif text_of(choice.get("text")):  # the legacy completions endpoint
             self._text(state, choice["text"])
             self._shape = "text"
         if self._sources:
             self._cite_sources(state)
+        if choice.get("usage"):  # Moonshot
+            self._merge_usage(choice["usage"])
         reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
+        if type(reason) is str and reason:
             self.answer.stop(index, FINISH_REASONS.get(reason, "other"), reason)
-            self._finish_choice(state, terminal=False)
-            self.answer.said()
+            self._finish_choice(state)
+            if state.calls is not None:
+                state.calls.finish_whole()
+            self.answer.meant = True
 
-    def _finish_choice(self, state: _OpenChoice, *, terminal: bool) -> None:
-        """A finish reason, or the terminal sign: what is open is whole. What comes later opens new blocks."""
-        state.finished = True
+    def _finish_choice(self, state: _OpenChoice) -> None:
+        """A finish reason, or the terminal sign: text is whole. What comes later opens new blocks."""
         self._settle(state)
-        for block in state.open_blocks():
-            self.answer.close(block)
-        state.text = state.refusal = state.reasoning = state.media = state.transcript = None
-        if terminal:
+        state.finished = True
+        for block in (state.reasoning, state.text, state.refusal, state.media, state.transcript):
+            if block is not None:
+                self.answer.close(block)
+        state.text = state.refusal = state.reasoning = state.details = state.media = state.transcript = None
+
+    def _finish_calls(self, state: _OpenChoice) -> None:
+        """The terminal sign: so are the calls, but for those that never had arguments when the tokens ran out."""
+        if state.calls is not None:
             stop = self.answer.stops.get(state.index)
             state.calls.finish(cut=stop is not None and stop.reason == "length")
-        else:
-            state.calls.finish_whole()
 
     def _settle(self, state: _OpenChoice) -> None:
         """Give the blocks what stands beside their text."""
-        if state.reasoning is not None:
+        if state.reasoning is not None and state.details is not None:
             state.details.settle(state.reasoning)
-        for block in (state.media, state.transcript):
-            if block is not None and state.audio:
-                block.meta = {"audio": state.audio}
+        if state.audio:
+            for block in (state.media, state.transcript):
+                if block is not None:
+                    block.meta = {"audio": state.audio}
 
     def _warm(self) -> None:
         """Let the next chunk take the short way, if it is another piece of the same: its shape is proven then."""
@@ -272,7 +279,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
         block: OpenBlock | None
         pieces: Pieces | None
         make: type[TextDelta | ReasoningDelta] | None = None
-        details = None
+        beside: object = None
         match self._shape:
             case "content" | "text":
                 block = pieces = state.text
@@ -282,13 +289,13 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 make = TextDelta
             case "tool_calls":
                 block = pieces = self._call if self._call and self._call.scanner is None else None
+                beside = self._call_index
             case _:
                 block, make = state.reasoning, ReasoningDelta
                 pieces = state.reasoning.parts[0] if state.reasoning and state.reasoning.parts else None
-                details = state.details.last if self._shape.endswith("details") else None
+                beside = state.details.last if state.details and self._shape.endswith("details") else None
         if block is not None and pieces is not None and not block.half and block.index in self.answer.open:
-            self._hot, self._hot_make, self._hot_details = _HOT.get(self._shape), make, details
-            self._hot_block, self._hot_pieces = block, pieces
+            self._hot = (_HOT.get(self._shape), make, block, pieces, beside)
 
     # -- members of a delta -------------------------------------------------------------------------------------------
 
@@ -338,7 +345,6 @@ class OpenAIChatNormalizer(BaseNormalizer):
     def _reasoning_block(self, state: _OpenChoice) -> OpenReasoning:
         if state.reasoning is None:
             state.reasoning = self.answer.open_reasoning(state.index)
-            state.details = ReasoningDetails()
         return state.reasoning
 
     def _reasoning_encrypted(self, state: _OpenChoice, value: Any, delta: Members) -> None:
@@ -367,6 +373,8 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 for entry in entries:
                     self._think(state, text_of(entry.get("text") or entry.get("summary") or entry.get("thinking")))
             block = self._reasoning_block(state)
+            if state.details is None:
+                state.details = ReasoningDetails()
             signature = state.details.add(member, entries)
             self._shape += f", {member}"
             if signature is not None:
@@ -374,20 +382,22 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 self.answer.raw(index=block.index, name=member)
 
     def _tool_calls(self, state: _OpenChoice, value: Any, delta: Members) -> None:
-        entries = _objects(value if isinstance(value, list) else [value])
-        for entry in entries:
+        if state.calls is None:
+            state.calls = Fragments(self.answer, state.index)
+        for entry in _objects(value if isinstance(value, list) else [value]):
             call = state.calls.add(entry)
-            self._call, self._hot_index = call.open if call is not None else None, entry.get("index")
+            self._call, self._call_index = call.open if call is not None else None, entry.get("index")
         self._shape = "tool_calls"
 
     def _function_call(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if isinstance(value, dict):  # the legacy form: one call a choice, without an id
-            state.calls.add({"index": 0, "function": value})
+            self._tool_calls(state, [{"index": 0, "function": value}], delta)
 
     def _audio(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if not isinstance(value, dict):
             return
         audio = cast("Members", value)
+        state.audio = state.audio or {}
         state.audio.update({name: audio[name] for name in ("id", "expires_at") if audio.get(name) is not None})
         data, words = text_of(audio.get("data")), text_of(audio.get("transcript"))
         if data:
@@ -443,19 +453,19 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     # -- members of a chunk -------------------------------------------------------------------------------------------
 
-    def _read_usage(self, chunk: Members, choices: list[Members]) -> None:
-        """Where usage stands: on its own chunk, on the last, on every one, inside the choice, under ``x_groq``."""
-        groq = chunk.get("x_groq")
-        found = [cast("Members", groq).get("usage") if isinstance(groq, dict) else None]
-        found += [chunk.get("usage"), *(choice.get("usage") for choice in choices)]
-        for usage in found:
-            if isinstance(usage, dict) and usage:
-                members = cast("Members", usage)
-                if isinstance(chunk.get("cost"), dict) and "cost" not in members:
-                    members = {**members, "cost": chunk["cost"]}  # Venice keeps it beside
-                if members != self._usage:
-                    self._usage = _usage.merge(self._usage, members)
-                    self.answer.report(_usage.read(self._usage))
+    def _read_usage(self, chunk: Members) -> None:
+        """Usage stands on a chunk of its own, on the last, on every one, inside the choice, or under ``x_groq``."""
+        groq, usage = chunk.get("x_groq"), chunk.get("usage")
+        if isinstance(groq, dict):
+            self._merge_usage(cast("Members", groq).get("usage"))
+        if isinstance(usage, dict) and isinstance(chunk.get("cost"), dict) and "cost" not in usage:
+            usage = {**usage, "cost": chunk["cost"]}  # Venice keeps it beside
+        self._merge_usage(usage)
+
+    def _merge_usage(self, usage: Any) -> None:
+        if isinstance(usage, dict) and usage and usage != self._usage:
+            self._usage = _usage.merge(self._usage, cast("Members", usage))
+            self.answer.report(_usage.read(self._usage))
 
     def _read_sources(self, chunk: Members) -> None:
         """A growing list of addresses that every chunk repeats (Perplexity), or that the last one brings (xAI)."""
@@ -478,7 +488,8 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     def _sentinel(self) -> bool:
         for state in self._choices.values():
-            self._finish_choice(state, terminal=True)
+            self._finish_choice(state)
+            self._finish_calls(state)
         self.answer.done()
         return True
 
@@ -492,11 +503,13 @@ class OpenAIChatNormalizer(BaseNormalizer):
     def _fail(self, error: ErrorEvent) -> None:
         for state in self._choices.values():
             if state.finished:
-                self._finish_choice(state, terminal=True)
+                self._finish_choice(state)
+                self._finish_calls(state)
             else:
                 self._settle(state)
-                state.calls.cut()
-        self._hot = None
+                if state.calls is not None:
+                    state.calls.cut()
+        self._hot = _COLD
         super()._fail(error)
 
 
@@ -515,6 +528,8 @@ _DELTA: Final[Mapping[str, Callable[[OpenAIChatNormalizer, _OpenChoice, Any, Mem
     "function_call": OpenAIChatNormalizer._function_call,
     "tool_calls": OpenAIChatNormalizer._tool_calls,
 }
+_ORDER: Final = {name: place for place, name in enumerate(_DELTA)}
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [])
 
 
 def _objects(value: Any) -> list[Members]:

@@ -120,7 +120,7 @@ def _hot_shape(kind: str, part: str) -> Callable[[bytes], Any]:
         ("part", int, 0),
         ("delta", str),
     ]
-    return msgspec.json.Decoder(msgspec.defstruct("Delta", fields, rename={"part": part}, kw_only=True)).decode
+    return msgspec.json.Decoder(msgspec.defstruct("Delta", fields, rename={"part": part}, kw_only=True, gc=False)).decode
 
 
 _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
@@ -135,8 +135,22 @@ _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
 # -- what all other payloads are read into; large members stay text ---------------------------------------------------
 
 
-class _Event(msgspec.Struct):
-    type: Any = None
+class _Incomplete(msgspec.Struct, gc=False):
+    reason: Any = None
+
+
+class _Response(msgspec.Struct, gc=False):
+    id: Any = None
+    model: Any = None
+    status: Any = None
+    error: Any = None
+    incomplete_details: _Incomplete | None = None
+    usage: Any = None
+    output: tuple[msgspec.Raw, ...] | None = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str = ""
     sequence_number: Any = None
     output_index: Any = None
     item_id: Any = None
@@ -153,7 +167,7 @@ class _Event(msgspec.Struct):
     part: Any = None
     annotation: Any = None
     item: msgspec.Raw = msgspec.Raw()
-    response: msgspec.Raw = msgspec.Raw()
+    response: _Response | None = None
     error: Any = None
     code: Any = None  # of an error, and of code_interpreter_call_code.done
     message: Any = None
@@ -162,23 +176,13 @@ class _Event(msgspec.Struct):
     object: Any = None
 
 
-class _Incomplete(msgspec.Struct):
-    reason: Any = None
-
-
-class _Response(msgspec.Struct):
-    id: Any = None
-    model: Any = None
-    status: Any = None
-    error: Any = None
-    incomplete_details: _Incomplete | None = None
-    usage: Any = None
-    output: tuple[msgspec.Raw, ...] | None = None
-
-
 _HALVES: Final = frozenset({"delta", "text", "refusal", "arguments", "input", "code", "diff", "command"})
 _EVENT: Final = Reader(_Event, _HALVES)
+_DECODE: Final = _EVENT.decode
 _RESPONSE: Final = Reader(_Response)
+
+
+_COLD: Final = (None, None, None, None, None, None, None)
 
 
 class _Item:
@@ -217,14 +221,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if after is not None and after.last_sequence is not None:
             self.next_sequence = after.last_sequence + 1
         self._replaying = self.next_sequence is not None
-        # Where another delta like the last one goes.
-        self._hot: Callable[[bytes], Any] | None = None
-        self._hot_make: Any = None
-        self._hot_index: object = None
-        self._hot_part: object = None
-        self._hot_number = 0
-        self._hot_block: Any = None
-        self._hot_pieces: Any = None
+        # Where another delta like the last one goes: how it is read, what it becomes, the wire's output index and part,
+        # block, pieces, and our number of the part.
+        self._hot: tuple[Any, Any, Any, Any, Any, Any, Any] = _COLD
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
@@ -232,7 +231,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         out = answer.begin()
         add, step, max_depth = out.append, self._step, answer.max_depth
         shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
-        decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+        decode, make, wire_index, wire_part, block, pieces, part = self._hot
         expected = self.next_sequence
         if decode is not None and len(pieces.tail) > MANY:
             pieces.roll()
@@ -244,11 +243,14 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             ):
                 try:
                     event = decode(payload)
+                except DECODE_ERRORS:
+                    pass
+                else:
                     piece = event.delta
                     if (
                         event.sequence_number == expected
-                        and event.output_index == self._hot_index
-                        and event.part == self._hot_part
+                        and event.output_index == wire_index
+                        and event.part == wire_part
                         and piece
                     ):
                         if expected is not None:
@@ -259,13 +261,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
                         elif make is None:
                             add(ToolCallDelta(block.index, block.id, piece))
                         else:
-                            add(ReasoningDelta(block.index, piece, self._hot_number))
+                            add(ReasoningDelta(block.index, piece, part))
                         continue
-                except DECODE_ERRORS:
-                    pass
             self.next_sequence = expected
             step(payload, out)
-            decode, make, block, pieces = self._hot, self._hot_make, self._hot_block, self._hot_pieces
+            decode, make, wire_index, wire_part, block, pieces, part = self._hot
             expected = self.next_sequence
         self.next_sequence = expected
         return out
@@ -273,22 +273,35 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def replay(self) -> None:
         """A new connection begins: drop what it repeats."""
         self._replaying = self.next_sequence is not None
-        self._hot = None
+        self._hot = _COLD
 
     def _mean(self, payload: Payload) -> bool:
-        self._hot = None
-        event = _EVENT.read(payload, self.answer.max_depth)
+        self._hot = _COLD
+        answer = self.answer
+        event: _Event | None = None
+        if type(payload) is bytes and not depth_exceeds(payload, answer.max_depth):
+            try:
+                event = _DECODE(payload)
+                answer.kind = event.type
+            except DECODE_ERRORS:
+                pass
         if event is None:
-            return False
-        kind = event.type if isinstance(event.type, str) and event.type else self.answer.event_name() or ""
-        if not self._in_sequence(event):
-            self.answer.said()
+            event = _EVENT.read(payload, answer.max_depth)
+            if event is None:
+                return False
+        kind = event.type or answer.event_name() or ""
+        number = event.sequence_number
+        if number == self.next_sequence and type(number) is int:
+            self.next_sequence = number + 1
+            self._replaying = False
+        elif not self._in_sequence(event):
+            answer.said()
             return True
         if self._pending_error is not None and kind != "response.failed":
             self._give_up()
             return True
         if not kind and event.object == "response":  # a server that did not stream
-            kind, event.response = "response.completed", msgspec.Raw(payload_bytes(payload))
+            kind, event.response = "response.completed", _RESPONSE.read(payload, None)
         handler = EVENTS.get(kind)
         if handler is not None:
             handler(self, event)
@@ -315,7 +328,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     # -- the response -------------------------------------------------------------------------------------------------
 
     def _created(self, event: _Event) -> None:
-        response = _read(event.response)
+        response = event.response or _Response()
         self.answer.identify(self.answer.id or response.id, response.model)  # Copilot's ids change at every event
 
     def _progress(self, event: _Event) -> None:
@@ -324,15 +337,15 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _terminal(self, event: _Event) -> None:
         self._created(event)
-        response = _read(event.response)
-        status = text_of(response.status) or text_of(event.type).removeprefix("response.")
+        response = event.response or _Response()
+        status = text_of(response.status) or event.type.removeprefix("response.")
         if status == "failed":
             self._failed(event)
             return
         for index, raw in enumerate(response.output or ()):
-            item = read_object(bytes(raw), None)
-            if item is not None:
-                self._reconcile(index, item)
+            known = self._items.get(index)
+            if known is None or not known.done:
+                self._reconcile(index, read_object(bytes(raw), None) or {})
         self._close_rest(complete=status != "cancelled")
         self._report(response)
         reason, word = "end", status
@@ -347,7 +360,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _failed(self, event: _Event) -> None:
         self._created(event)
-        response = _read(event.response)
+        response = event.response or _Response()
         self._report(response)
         error = self._pending_error
         if error is None:
@@ -737,11 +750,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _warm(self, event: _Event, block: OpenBlock, make: Any, part: Any, number: int = 0) -> None:
         """Let another delta of that block take the short way."""
-        decode = _HOT.get(text_of(event.type))
+        decode = _HOT.get(event.type)
         if self.hot and decode is not None and not block.half and block.index in self.answer.open:
-            self._hot, self._hot_make, self._hot_block, self._hot_number = decode, make, block, number
-            self._hot_index, self._hot_part = event.output_index, part if part is not None else 0
-            self._hot_pieces = block.parts[number] if isinstance(block, OpenReasoning) else block
+            pieces = block.parts[number] if isinstance(block, OpenReasoning) else block
+            wire_part = part if part is not None else 0
+            self._hot = (decode, make, event.output_index, wire_part, block, pieces, number)
 
 
 PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text", "text": "text", "refusal": "refusal"}
@@ -828,13 +841,3 @@ PROGRESS: Final = frozenset(
 """Known types that say nothing the vocabulary has a word for: they come out as ``raw``."""
 
 
-def _read(raw: msgspec.Raw) -> _Response:
-    """The response object of an event; its depth was looked at with the whole payload."""
-    return (_RESPONSE.read(bytes(raw), None) if is_given(raw) else None) or _Response()
-
-
-def payload_bytes(payload: Payload) -> bytes:
-    """The payload as JSON text."""
-    if isinstance(payload, bytes):
-        return payload
-    return payload.encode("utf-8", "replace") if isinstance(payload, str) else compact(payload).encode()
