@@ -237,15 +237,17 @@ class StreamAccumulator:
         self._settled: list[Block] = []
         self._settled_to = -1  # the last index of them
         self._rest: deque[int] = deque()
-        # Where a piece of text like the last one goes, until somebody looks.
+        # Where a piece like the last one goes, until somebody looks.
+        self._hot_kind: Any = None
         self._hot_index = -1
+        self._hot_part = 0
         self._hot_pieces = Pieces()
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
     def push(self, event: Event) -> None:
         """Fold one event in. After a terminal event only ``start`` means something: it begins another answer."""
-        if type(event) is TextDelta and event.index == self._hot_index:
+        if type(event) is TextDelta and event.index == self._hot_index and self._hot_kind is TextDelta:
             pieces = self._hot_pieces
             pieces.tail.append(event.text)
             if len(pieces.tail) > MANY:
@@ -259,8 +261,24 @@ class StreamAccumulator:
     def extend(self, events: Iterable[Event]) -> None:
         """Fold events in, in order."""
         push = self.push
+        kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
         for event in events:
+            if type(event) is kind and event.index == index:
+                if kind is TextDelta:
+                    tail.append(event.text)
+                    continue
+                if kind is ToolCallDelta:
+                    tail.append(event.delta)
+                    continue
+                if event.part == part:
+                    tail.append(event.text)
+                    continue
+            if len(tail) > MANY:
+                self._hot_pieces.roll()
             push(event)
+            kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
+        if len(tail) > MANY:
+            self._hot_pieces.roll()
 
     def close(self, outcome: Outcome = "cancelled") -> None:
         """No more events will come: what is open is closed as incomplete. Does nothing once the answer has ended.
@@ -318,6 +336,7 @@ class StreamAccumulator:
         preview.feed(call.pieces.whole() if isinstance(call, _OpenCall) else call.arguments)
         if isinstance(call, _OpenCall):
             call.preview = preview
+            self._cool()
         return preview.value
 
     def text(self) -> str:
@@ -354,14 +373,15 @@ class StreamAccumulator:
     def _text_delta(self, event: TextDelta) -> None:
         block = self._block(event.index, _Open, lambda: _Open(event.index, "text"))
         if block is not None:
-            self._cool()
             block.pieces.add(event.text)
-            self._hot_index, self._hot_pieces = event.index, block.pieces
+            self._warm(event, block.pieces)
 
     def _reasoning_delta(self, event: ReasoningDelta) -> None:
         block = self._block(event.index, _OpenReasoning, lambda: _OpenReasoning(event.index))
         if block is not None:
-            block.part(event.part).add(event.text)
+            pieces = block.part(event.part)
+            pieces.add(event.text)
+            self._warm(event, pieces, event.part)
 
     def _media_delta(self, event: MediaDelta) -> None:
         block = self._block(event.index, _OpenMedia, lambda: _OpenMedia(event.index))
@@ -388,6 +408,8 @@ class StreamAccumulator:
             call.pieces.add(event.delta)
             if call.preview is not None:
                 call.preview.feed(event.delta)
+            else:
+                self._warm(event, call.pieces)
 
     def _call_done(self, event: ToolCallDone) -> None:
         call = self._block(event.index, _OpenCall, lambda: _OpenCall(event))
@@ -509,6 +531,12 @@ class StreamAccumulator:
                 self._blocks[index] = block.end(complete)
         self._settle()
 
+    def _warm(self, event: TextDelta | ReasoningDelta | ToolCallDelta, pieces: Pieces, part: int = 0) -> None:
+        """Let pieces like this one take the short way."""
+        if event.index != self._hot_index:
+            self._cool()
+        self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces = type(event), event.index, part, pieces
+
     def _cool(self) -> None:
         """Somebody looks, or another block goes on: note what the short way of ``push`` left unsaid."""
         if self._hot_index >= 0:
@@ -516,7 +544,7 @@ class StreamAccumulator:
             if isinstance(block, _Open):
                 block.view = None
             self._changed.add(self._hot_index)
-            self._hot_index = -1
+            self._hot_kind, self._hot_index = None, -1
 
 
 _HANDLERS: Final[Mapping[type, Callable[[StreamAccumulator, Any], None]]] = {

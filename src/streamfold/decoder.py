@@ -38,7 +38,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _SHOWN: Final = 200  # characters of a body that is no stream
 _MAX_LOOKS: Final = 16  # at a residue that looks like a whole body: each look reads all of it
-_FOLD_AT: Final = 256  # events that wait to be folded: most answers end before anybody asks for a snapshot
+_FOLD_AT: Final = 128  # events that wait to be folded: many answers end before anybody asks for a snapshot
 
 
 class Settings(TypedDict, total=False):
@@ -128,15 +128,17 @@ class StreamDecoder:
         self.fault: None = None  # nothing that comes from a provider is raised
         self.ended = False
         """Whether ``done`` or a fatal error was handed out; nothing follows."""
+        self._quick = False  # payloads go straight from the parser to the normaliser
         # the batch that was handed out last, and where the reading stood before it
         self._batch: list[Event] = []
         self._payloads: list[Any] = []
         self._spans: list[tuple[int, int]] = []
         self._sequence_before: int | None = None
-        # events that were handed out and are not folded yet
+        # batches that were handed out and are not folded yet, and how much of the first one is
         self._accumulator: StreamAccumulator | None = None
-        self._unfolded: list[Event] = []
-        self._batch_folded = 0
+        self._waiting: list[list[Event]] = []
+        self._waiting_events = 0
+        self._folded = 0
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -146,23 +148,29 @@ class StreamDecoder:
         Raises:
             UsageError: ``data`` is no bytes.
         """
-        parser = self._parser
-        if parser is None or self.ended or type(data) is not bytes:
-            return self._feed_first(data)
-        payloads = parser.take(data)
-        if payloads and self._seen and self._tags is None:
+        if not self._quick or type(data) is not bytes:
+            return self._feed_slowly(data)
+        sse = self._sse
+        assert sse is not None
+        payloads = sse.take(data)
+        events: list[Event] = []
+        if payloads:
             normalizer = self._normalizer
+            answer = normalizer.answer
             self._sequence_before = normalizer.next_sequence
             events = normalizer.feed(payloads)
-            self._spans = normalizer.answer.spans
-            self._payloads = payloads
-            if normalizer.answer.ended or normalizer.chosen is not None:
-                self._notice_end()
-        else:
-            events = self._read(payloads)
-        if parser.fault is not None or (self._sse is not None and self._sse.ids is not None):
+            self._payloads, self._spans = payloads, answer.spans
+            if answer.ended:
+                self.ended, self._quick = True, False
+        if sse.ids is not None or sse.fault is not None:
             events = self._look_below(events)
-        return self._hand_out(events)
+        if events:
+            self._waiting.append(events)
+            self._waiting_events += len(events)
+            if self._waiting_events > _FOLD_AT:
+                self._fold(len(events))
+        self._batch = events
+        return events
 
     def feed_payload(self, payload: Payload) -> list[Event]:
         """Take in one whole payload: JSON text, or the object it decodes to. For who has frames already."""
@@ -193,14 +201,13 @@ class StreamDecoder:
             if how == "eof":
                 events = [*events, *self._no_stream()]
             events = [*events, *self._normalizer.close(how)]
-        self.ended = True
+        self.ended, self._quick = True, False
         return self._hand_out(events)
 
     def cancel(self, left: int = 0) -> None:
         """The caller stops, and never saw the last ``left`` events of the last batch."""
-        self.snapshot(left)
-        self._fold().close("cancelled")
-        self.ended = True
+        self._fold(left).close("cancelled")
+        self.ended, self._quick = True, False
 
     def fold_into(self, accumulator: StreamAccumulator) -> None:
         """Fold into this accumulator, which keeps what came whatever happens to the stream."""
@@ -229,6 +236,7 @@ class StreamDecoder:
             self._sse.last_event_id = last_event_id
         self._head = b""
         self._normalizer.replay()
+        self._notice_end()
 
     # -- out ----------------------------------------------------------------------------------------------------------
 
@@ -257,28 +265,28 @@ class StreamDecoder:
 
     def snapshot(self, left: int = 0) -> Snapshot:
         """The answer as it stands, without the last ``left`` events of the last batch."""
-        accumulator = self._fold()
-        upto = len(self._batch) - left
-        accumulator.extend(self._batch[self._batch_folded : upto])
-        self._batch_folded = max(self._batch_folded, upto)
-        return accumulator.snapshot()
+        return self._fold(left).snapshot()
 
-    def _fold(self) -> StreamAccumulator:
+    def _fold(self, left: int) -> StreamAccumulator:
+        """Fold what was handed out, but for the last ``left`` events of the last batch."""
         if self._accumulator is None:
             self._accumulator = StreamAccumulator()
-        if self._unfolded:
-            self._accumulator.extend(self._unfolded)
-            self._unfolded = []
+        if self._waiting:
+            *whole, last = self._waiting
+            for events in whole:
+                self._accumulator.extend(events[self._folded :] if self._folded else events)
+                self._folded = 0
+            end = len(last) - left
+            self._accumulator.extend(last[self._folded : end])
+            self._waiting, self._waiting_events, self._folded = [last], left, end
         return self._accumulator
 
     def _hand_out(self, events: list[Event]) -> list[Event]:
-        """Remember the batch; fold what was handed out before, now and then."""
-        before = self._batch
-        if before:
-            self._unfolded += before[self._batch_folded :] if self._batch_folded else before
-            if len(self._unfolded) > _FOLD_AT:
-                self._fold()
-        self._batch, self._batch_folded = events, 0
+        """Remember the batch."""
+        if events:
+            self._waiting.append(events)
+            self._waiting_events += len(events)
+        self._batch = events
         return events
 
     # -- payloads -----------------------------------------------------------------------------------------------------
@@ -327,11 +335,13 @@ class StreamDecoder:
         if self._normalizer.chosen is not None:
             self._normalizer = self._normalizer.chosen
         self.ended = self._normalizer.answer.ended
+        known = self._normalizer.surface != "unknown"
+        self._quick = self._sse is not None and self._tags is None and known and not self.ended
 
     # -- frames -------------------------------------------------------------------------------------------------------
 
-    def _feed_first(self, data: Any) -> list[Event]:
-        """Bytes before the framing is known, bytes after the end, and what is no bytes."""
+    def _feed_slowly(self, data: Any) -> list[Event]:
+        """Bytes before the framing and the dialect are known, with tags to look for, after the end; or no bytes."""
         data = _as_bytes(data)
         if self.ended or not data:
             return []
@@ -344,7 +354,8 @@ class StreamDecoder:
             self._head = body[:_SHOWN]
             self._framing = "json_array" if body[:1] in b"[{" else "sse"
             self._begin_framing(self._framing)
-        return self.feed(data)
+        assert self._parser is not None
+        return self._hand_out(self._look_below(self._read(self._parser.take(data))))
 
     def _begin_framing(self, framing: str) -> None:
         max_frame_bytes, max_residue_bytes, max_depth, on_eof = self._bounds

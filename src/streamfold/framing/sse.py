@@ -9,6 +9,7 @@ the definition; a property test holds the two against each other. Knows nothing 
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
@@ -20,11 +21,11 @@ from streamfold.errors import FrameTooLarge, FramingError, UsageError
 
 __all__ = ["SSEParser", "ServerSentEvent"]
 
+_NO_HEAD: Final = b"event: "  # of a frame without an event field
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _LF, _CR, _COLON = 10, 13, 58
 _SMALL: Final = 1024  # fragments shorter than this are merged: a list of 1-byte reads costs 50 bytes a byte
-_NO_HEAD: Final = b"event: "  # of a frame without an event field
 _MAX_RETRY_DIGITS: Final = 18  # fits 64 bits; int() of an endless digit string is quadratic
 
 
@@ -67,6 +68,34 @@ class SSEParser:
     fast = True
     """Whether reads of one plain shape may take the short way. For tests only."""
 
+    # What most streams never change stands on the class: an answer may have no more than fifteen frames.
+    last_event_id = ""
+    replacements = 0
+    residue_lines = 0
+    fault: FramingError | None = None
+    tail_incomplete = False  # the last frame was closed by the end of input
+    # of the last take
+    ids: list[str] | None = None  # last event IDs, in step with the payloads; None where it was of one plain shape
+    id_before = ""  # the last event ID when it began
+    _heads: list[bytes] | None = None
+    _offsets: list[int] | None = None
+    _block = b""  # what a plain take was cut out of
+    # of the bytes that no frame has used yet
+    _held_size = 0
+    _position = 0  # of the first held byte, from the start of the stream
+    _at_start = True  # a byte order mark may still come
+    _skip_lf = False  # the last line ended in CR: a LF that comes next is its other half
+    _clean = False  # nothing is open or held: the next read begins a frame
+    _closed = False
+    # of the frame that is open, where the general reader has begun it
+    _inside = False
+    _head = _NO_HEAD
+    _data_size = 0
+    _retry: int | None = None
+    _frame_offset = 0
+    _pending_id: str | None = None
+    _retry_ms: int | None = None
+
     def __init__(
         self,
         *,
@@ -76,41 +105,14 @@ class SSEParser:
     ) -> None:
         if on_eof not in ("flush", "discard"):
             raise UsageError(f'on_eof is "flush" or "discard", not {on_eof!r}')
-        self._limit = float("inf") if max_frame_bytes is None else max_frame_bytes
-        self._residue_room = float("inf") if max_residue_bytes is None else max_residue_bytes
+        self._limit = sys.maxsize if max_frame_bytes is None else max_frame_bytes
+        self._residue_room = sys.maxsize if max_residue_bytes is None else max_residue_bytes
         self._flush_tail = on_eof == "flush"
-        # the bytes that no frame has used yet
         self._held: list[bytes] = []  # joined once, when what they belong to is whole
-        self._held_size = 0
-        self._position = 0  # of the first held byte, from the start of the stream
-        self._at_start = True  # a byte order mark may still come
-        self._skip_lf = False  # the last line ended in CR: a LF that comes next is its other half
-        # the frame that is open, where the general reader has begun it
-        self._inside = False
-        self._head = _NO_HEAD
-        self._data: list[bytes] = []
-        self._data_size = 0
-        self._retry: int | None = None
-        self._frame_offset = 0
-        self._pending_id: str | None = None
-        # what belongs to the stream
-        self.last_event_id = ""
-        self._retry_ms: int | None = None
+        self._data: list[bytes] = []  # of the frame that is open
         self._residue: list[bytes] = []
-        self.residue_lines = 0
-        self.replacements = 0
-        self.fault: FramingError | None = None
-        self._closed = False
-        # the frames of the last take, in step with the payloads it returned
-        self._heads: list[bytes] | None = None
-        self.ids: list[str] | None = None  # None where the take was of one plain shape
-        self.id_before = ""  # the last event ID when it began
+        self._payloads: list[bytes] = []  # of the last take
         self._retries: list[int | None] = []
-        self._offsets: list[int] | None = None
-        self._payloads: list[bytes] = []
-        self._block = b""
-        self._block_offset = 0
-        self.tail_incomplete = False
         self._ready: deque[ServerSentEvent] = deque()
 
     # -- the public face: feed, iterate, close --------------------------------------------------------------------
@@ -156,26 +158,28 @@ class SSEParser:
 
     def take(self, data: bytes) -> list[bytes]:
         """Feed, and return the data of every frame that is whole now. A fault is left in ``fault``, never raised."""
-        if self._held or self._inside or self._skip_lf or self._at_start or not self.fast:
+        if not self._clean:
             return self._take_any(data)
+        size = len(data)
+        start = 0
         if data[-2:] == b"\n\n":  # most reads of a live stream are one whole frame
             end = data.find(b"\n")
-            start = 6 if data[:6] == b"data: " else 0
-            if not start and data[:7] == b"event: " and data[end + 1 : end + 7] == b"data: ":
+            if data[:6] == b"data: ":
+                start = 6
+            elif data[:7] == b"event: " and data[end + 1 : end + 7] == b"data: ":
                 start = end + 7
                 end = data.find(b"\n", start)
-            size = len(data)
-            if start and end == size - 2 and size <= self._limit and data.find(b"\r") < 0:
-                payloads = [data[start:end]]
-                self._remember(payloads, None if start == 6 else [data[: start - 7]], data)
-                return payloads
+            if end != size - 2 or data.find(b"\r") >= 0:
+                start = 0
         elif data[-4:] == b"\r\n\r\n" and data[:6] == b"data: ":  # Gemini, and gateways built on sse-starlette
-            size = len(data)
-            if data.find(b"\r") == size - 4 and data.find(b"\n") == size - 3 and size <= self._limit:
-                payloads = [data[6:-4]]
-                self._remember(payloads, None, data)
-                return payloads
-        return self._take_any(data)
+            end = size - 4
+            start = 6 if data.find(b"\r") == end and data.find(b"\n") == end + 1 else 0
+        if not start or size > self._limit:
+            return self._take_any(data)
+        self._position += size
+        self._block = data
+        payloads = self._payloads = [data[start:end]]
+        return payloads
 
     def finish(self, how: str) -> list[bytes]:
         """Declare the end: ``"eof"`` delivers an open frame, ``"cut"`` and ``"cancel"`` drop it."""
@@ -185,7 +189,7 @@ class SSEParser:
         self._closed = True
         if self.fault is None and how == "eof":
             self._read_tail()
-        self._held, self._data, self._inside, self.fast = [], [], False, False
+        self._held, self._data, self._inside, self.fast, self._clean = [], [], False, False, False
         return self._payloads
 
     def frame(self, k: int) -> ServerSentEvent:
@@ -200,8 +204,13 @@ class SSEParser:
 
     def name_of(self, k: int) -> str | None:
         """The event type of the ``k``-th frame of the last take, None where it has none."""
-        name = b"" if self._heads is None else self._heads[k][7:]
-        return name.decode("utf-8", "replace") or None
+        if self._heads is not None:
+            head = self._heads[k]
+        elif self._block.startswith(b"event: "):
+            head = self._block.split(b"\n", 3 * k + 1)[3 * k].removesuffix(b"\r")
+        else:
+            return None
+        return head[7:].decode("utf-8", "replace") or None
 
     def id_of(self, k: int) -> str:
         """The last event ID at the ``k``-th frame of the last take."""
@@ -211,8 +220,9 @@ class SSEParser:
         """Where the ``k``-th frame of the last take begins, in bytes from the start of the stream."""
         if self._offsets is not None:
             return self._offsets[k]
-        lines_each = 2 if self._heads is None else 3
-        return self._block_offset + sum(len(line) + 1 for line in self._block.split(b"\n")[: k * lines_each])
+        lines = k * (3 if self._block.startswith(b"event: ") else 2)
+        before = sum(len(line) + 1 for line in self._block.split(b"\n", lines)[:lines])
+        return self._position - len(self._block) + before
 
     # -- whole frames of one shape -----------------------------------------------------------------------------------
 
@@ -220,27 +230,28 @@ class SSEParser:
         self._forget()
         if self._closed:
             raise UsageError("the parser is closed")
-        if self.fault is not None or not data:
-            return []
-        if self._at_start:
-            data = self._without_bom(data)
+        if data and self.fault is None:
+            self._take_whole(self._without_bom(data) if self._at_start else data)
+        self._clean = self.fast and self.ids is None and not (self._held or self._inside or self._at_start)
+        return self._payloads
+
+    def _take_whole(self, data: bytes) -> None:
         # A CR ends its line at once, so a read that ends in one may complete a frame.
         if self._inside or self._skip_lf or not self.fast or data[-1:] == b"\r":
             self._read_lines(data)
-            return self._payloads
+            return
         end = self._end_of_frames(data)
         if end == 0:
-            self._hold(data)
-            return self._payloads
+            if data:
+                self._hold(data)
+            return
         block = data if end == len(data) else data[:end]
-        payloads = self._split(b"".join([*self._held, block]) if self._held else block) if end > 0 else None
-        if payloads is None:
+        if end < 0 or not self._split(b"".join([*self._held, block]) if self._held else block):
             self._read_lines(data)
-            return self._payloads
+            return
         self._held, self._held_size = [], 0
         if end < len(data):
             self._hold(data[end:])
-        return payloads
 
     def _end_of_frames(self, data: bytes) -> int:
         """The length of ``data`` up to its last blank line, 0 if it has none, -1 if that is not plain to see."""
@@ -258,39 +269,32 @@ class SSEParser:
     def _held_ends_in_lf(self) -> bool:
         return bool(self._held) and self._held[-1].endswith(b"\n")
 
-    def _split(self, block: bytes) -> list[bytes] | None:
-        """The payloads of a block of whole frames, None if they are not all of one plain shape."""
+    def _split(self, block: bytes) -> bool:
+        """Take the payloads of a block of whole frames; False if they are not all of one plain shape."""
         lines = block.split(b"\n")
         each = 2 if block.startswith(b"data: ") else 3 if block.startswith(b"event: ") else 0
         if not each or len(lines) % each != 1 or len(block) > self._limit < max(map(len, lines)):
-            return None
+            return False
         blanks, data_lines = lines[each - 1 :: each], lines[each - 2 : -1 : each]
         if block.find(b"\r") < 0:
             if any(blanks):
-                return None
+                return False
             payloads = [line[6:] for line in data_lines if line[:6] == b"data: "]
         else:
             others = block.replace(b"\r", b"")  # three times as fast as count
             if blanks.count(b"\r") != len(blanks) or len(block) - len(others) != len(lines) - 1:
-                return None
+                return False
             payloads = [line[6:-1] for line in data_lines if line[:6] == b"data: " and line[-1] == _CR]
         if len(payloads) != len(data_lines):
-            return None
-        heads = None
+            return False
         if each == 3:
             heads = lines[:-1:3]
             # What lies between two texts with one beginning has it too.
             if min(heads)[:7] != b"event: " or max(heads)[:7] != b"event: ":
-                return None
-            if b"\r" in block:
-                heads = [head[:-1] for head in heads]
-        self._remember(payloads, heads, block)
-        return payloads
-
-    def _remember(self, payloads: list[bytes], heads: list[bytes] | None, block: bytes) -> None:
-        self._payloads, self._heads, self.ids, self._offsets = payloads, heads, None, None
-        self._block, self._block_offset = block, self._position
+                return False
+        self._payloads, self._block = payloads, block
         self._position += len(block)
+        return True
 
     def _forget(self) -> None:
         """Begin a take: nothing of the one before is to be had any more."""
@@ -397,7 +401,7 @@ class SSEParser:
     def _keep_residue(self, line: bytes) -> None:
         if self._residue_room > 0:
             self.residue_lines += 1
-            self._residue.append(line[: int(min(self._residue_room, len(line)))])
+            self._residue.append(line[: self._residue_room])
             self._residue_room -= len(line) + 1
 
     def _hold_line(self, data: bytes) -> None:
@@ -411,7 +415,7 @@ class SSEParser:
 
     def _overflow(self, offset: int) -> None:
         # As if it had come byte by byte: the first byte over the bound is one over it.
-        self.fault = FrameTooLarge(int(self._limit) + 1, int(self._limit), offset)
+        self.fault = FrameTooLarge(self._limit + 1, self._limit, offset)
         self._held, self._data, self.fast = [], [], False
 
     def _read_tail(self) -> None:

@@ -117,8 +117,11 @@ class Answer:
 
     def begin(self) -> list[Event]:
         """Start a batch; its events go into the list returned."""
-        self.out, self.spans, self.surplus = [], [], 0
-        return self.out
+        out: list[Event] = []
+        self.out = out
+        if self.spans:
+            self.spans, self.surplus = [], 0
+        return out
 
     def pair(self, out: list[Event], *, known: bool) -> None:
         """A payload was read that caused other than one event, or that was the first: let it and the answer show."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, Protocol, Unpack
+from typing import Any, Literal, Protocol, Unpack
 
 import msgspec
 
@@ -36,6 +37,7 @@ class Cursor(msgspec.Struct, frozen=True, gc=False):
 class Normalizer(Protocol):
     """Payloads of one wire dialect in, unified events out; nothing raises on input."""
 
+    surface: str
     answer: Answer
     next_sequence: int | None
     chosen: Normalizer | None
@@ -79,8 +81,8 @@ class BaseNormalizer:
     override :meth:`feed` to take the hottest payloads a shorter way.
     """
 
-    surface: ClassVar[str]
-    terminal: ClassVar[str]
+    surface: str
+    terminal: str
 
     chosen: Normalizer | None = None
     """Who goes on in its place, where a normaliser only finds out which dialect a stream speaks."""
@@ -88,9 +90,11 @@ class BaseNormalizer:
     """The sequence number that should come next, on surfaces that number their payloads."""
 
     def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
-        self.answer = Answer(self.surface, **settings)
+        self.answer = answer = Answer(self.surface, **settings)
         if after is not None:
-            self.answer.id = after.response_id
+            answer.id = after.response_id
+        # A payload of fewer bytes cannot hold the brackets to nest too deep.
+        self._shallow = sys.maxsize if answer.max_depth is None else 2 * answer.max_depth
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean.

@@ -181,8 +181,7 @@ class AnthropicNormalizer(BaseNormalizer):
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         answer = self.answer
         out = answer.begin()
-        add, max_depth, events = out.append, answer.max_depth, _EVENTS
-        shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
+        add, max_depth, shallow, events = out.append, answer.max_depth, self._shallow, _EVENTS
         decode, make, wire_index, block, pieces = self._hot
         if decode is not None and len(pieces.tail) > MANY:
             pieces.roll()

@@ -161,8 +161,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         answer = self.answer
         out = answer.begin()
-        add, step, max_depth = out.append, self._step, answer.max_depth
-        shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
+        add, step, max_depth, shallow = out.append, self._step, answer.max_depth, self._shallow
         decode, make, block, pieces, beside = self._hot
         if decode is not None and len(pieces.tail) > MANY:
             pieces.roll()

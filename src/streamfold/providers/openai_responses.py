@@ -107,7 +107,10 @@ OUTPUTS: Final = frozenset(
 )
 """Items that are the result of a call."""
 
-_TEXT_MEMBERS: Final = frozenset({"content", "summary", "encrypted_content", "arguments", "input", "result", "output"})
+_HELD: Final = frozenset(
+    {"id", "content", "summary", "encrypted_content", "arguments", "input", "call_id", "name", "result", "output", "code"}
+)
+"""Members of items that blocks hold in members of their own."""
 
 # -- the hot shapes: one delta of the block that the delta before belonged to -------------------------------------
 
@@ -130,6 +133,7 @@ _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "response.function_call_arguments.delta": _hot_shape("response.function_call_arguments.delta", "content_index"),
     "response.custom_tool_call_input.delta": _hot_shape("response.custom_tool_call_input.delta", "content_index"),
     "response.code_interpreter_call_code.delta": _hot_shape("response.code_interpreter_call_code.delta", "content_index"),
+    "response.shell_call_command.delta": _hot_shape("response.shell_call_command.delta", "command_index"),
 }
 
 # -- what all other payloads are read into; large members stay text ---------------------------------------------------
@@ -229,18 +233,15 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         answer = self.answer
         out = answer.begin()
-        add, step, max_depth = out.append, self._step, answer.max_depth
-        shallow = 2 * max_depth if max_depth is not None else 1 << 62  # bytes too few to nest too deep
+        add, max_depth, shallow = out.append, answer.max_depth, self._shallow
         decode, make, wire_index, wire_part, block, pieces, part = self._hot
         expected = self.next_sequence
         if decode is not None and len(pieces.tail) > MANY:
             pieces.roll()
         for payload in payloads:
-            if (
-                decode is not None
-                and type(payload) is bytes
-                and (len(payload) <= shallow or not depth_exceeds(payload, max_depth))
-            ):
+            size = len(payload)
+            plain = type(payload) is bytes and (size <= shallow or not depth_exceeds(payload, max_depth))
+            if decode is not None and plain:
                 try:
                     event = decode(payload)
                 except DECODE_ERRORS:
@@ -264,7 +265,18 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
                             add(ReasoningDelta(block.index, piece, part))
                         continue
             self.next_sequence = expected
-            step(payload, out)
+            try:
+                typed = _DECODE(payload) if plain and not answer.ended else None  # type: ignore[arg-type]
+            except DECODE_ERRORS:
+                typed = None
+            if typed is None:
+                self._step(payload, out)
+            else:
+                before = answer.before = len(out)
+                answer.payload, answer.kind, answer.meant = payload, typed.type, False
+                known = self._handle(typed)
+                if len(out) != before + 1 or not answer.started:
+                    answer.pair(out, known=known)
             decode, make, wire_index, wire_part, block, pieces, part = self._hot
             expected = self.next_sequence
         self.next_sequence = expected
@@ -276,32 +288,25 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self._hot = _COLD
 
     def _mean(self, payload: Payload) -> bool:
+        event = _EVENT.read(payload, self.answer.max_depth)
+        return event is not None and self._handle(event)
+
+    def _handle(self, event: _Event) -> bool:
+        """Say what an event means; whether its type is known."""
         self._hot = _COLD
-        answer = self.answer
-        event: _Event | None = None
-        if type(payload) is bytes and not depth_exceeds(payload, answer.max_depth):
-            try:
-                event = _DECODE(payload)
-                answer.kind = event.type
-            except DECODE_ERRORS:
-                pass
-        if event is None:
-            event = _EVENT.read(payload, answer.max_depth)
-            if event is None:
-                return False
-        kind = event.type or answer.event_name() or ""
+        kind = event.type or self.answer.event_name() or ""
         number = event.sequence_number
         if number == self.next_sequence and type(number) is int:
             self.next_sequence = number + 1
             self._replaying = False
         elif not self._in_sequence(event):
-            answer.said()
+            self.answer.meant = True
             return True
         if self._pending_error is not None and kind != "response.failed":
             self._give_up()
             return True
         if not kind and event.object == "response":  # a server that did not stream
-            kind, event.response = "response.completed", _RESPONSE.read(payload, None)
+            kind, event.response = "response.completed", _RESPONSE.read(self.answer.payload, None)
         handler = EVENTS.get(kind)
         if handler is not None:
             handler(self, event)
@@ -373,7 +378,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         flat = {"code": event.code, "message": event.message, "param": event.param}
         error = event.error or {name: value for name, value in flat.items() if value is not None}
         self._pending_error = provider_error(error, {"status": event.status})
-        self.answer.said()
+        self.answer.meant = True
 
     def _give_up(self) -> None:
         if self._pending_error is not None:
@@ -396,12 +401,14 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _item(self, event: _Event) -> _Item:
         """The item an event speaks of: by its index, else by its id, else the one that came last."""
-        index, id_ = whole_number(event.output_index), text_of(event.item_id)
-        item = self._items.get(index) if index is not None else self._by_id.get(id_) if id_ else self._latest
+        index, id_ = event.output_index, event.item_id
+        if type(index) is not int:
+            index = whole_number(index)
+        item = self._items.get(index) if index is not None else self._by_id.get(id_) if type(id_) is str else self._latest
         if item is None:
-            item = _Item(index if index is not None else id_ or None)
+            item = _Item(index if index is not None else text_of(id_) or None)
             self._items[item.index] = item
-        if id_:
+        if type(id_) is str and id_:
             self._by_id[id_] = item
         self._latest = item
         return item
@@ -414,14 +421,16 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         item = self._item(event)
         if not item.type:
             self._begin_item(item, members)
-        self.answer.said()
+            if members.get("type") == "function_call" and item.block is not None:
+                self._warm("response.function_call_arguments.delta", event, item.block, None, 0)
+        self.answer.meant = True
 
     def _item_done(self, event: _Event) -> None:
         members = read_object(bytes(event.item), None) if is_given(event.item) else None
         if members is not None:
             event.item_id = event.item_id or members.get("id")
             self._finish_item(self._item(event), members)
-            self.answer.said()
+            self.answer.meant = True
 
     def _reconcile(self, index: int, members: Members) -> None:
         """The terminal event lists the items: take from it what never was finished."""
@@ -469,35 +478,41 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             else:
                 self.answer.cut(block)
 
-    def _meta(self, members: Members) -> Members:
+    def _meta(self, members: Members) -> Members | None:
         """What has to go back with the item in the next request, but for the members that blocks hold."""
-        rest = {name: value for name, value in members.items() if name not in _TEXT_MEMBERS and value is not None}
-        item_id = rest.pop("id", None)
-        return {"item_id": item_id, **rest} if item_id else rest
+        meta = {"item_id": members["id"]} if "id" in members else {}
+        for name, value in members.items():
+            if value is not None and name not in _HELD:
+                meta[name] = value
+        return meta or None
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def _part_block(self, item: _Item, kind: Literal["text", "refusal"], part: object) -> OpenBlock:
-        key = (kind, whole_number(part) or 0)
+    def _part_block(self, item: _Item, kind: Literal["text", "refusal"], part: Any) -> OpenBlock:
+        key = (kind, part if type(part) is int else 0)
         block = item.parts.get(key)
         if block is None or (block.index not in self.answer.open and not item.done):
-            block = item.parts[key] = self.answer.open_text(kind, 0, self._meta(item.members) or None)
+            block = item.parts[key] = self.answer.open_text(kind, 0, self._meta(item.members))
         return block
 
     def _part_added(self, event: _Event) -> None:
-        item, part = self._item(event), event.part if isinstance(event.part, dict) else {}
-        kind = PARTS.get(text_of(part.get("type")))
+        item, part = self._item(event), event.part
+        kind = PARTS.get(text_of(part.get("type"))) if type(part) is dict else None
         if kind is not None:
             block = self._part_block(item, kind, event.content_index)
-            self.answer.settle_text(block, text_of(part.get("text") or part.get("refusal")))
-        self.answer.said()
+            if part.get("text") or part.get("refusal"):
+                self.answer.settle_text(block, text_of(part.get("text") or part.get("refusal")))
+            elif kind == "text":
+                self._warm("response.output_text.delta", event, block, TextDelta, event.content_index)
+        self.answer.meant = True
 
     def _part_done(self, event: _Event) -> None:
-        item, part = self._item(event), event.part if isinstance(event.part, dict) else {}
-        self._finish_part(item, whole_number(event.content_index) or 0, part)
-        self.answer.said()
+        if type(event.part) is dict:
+            self._settle_part_of(self._item(event), event.content_index, event.part)
+        self.answer.meant = True
 
-    def _finish_part(self, item: _Item, index: int, part: Members) -> None:
+    def _settle_part_of(self, item: _Item, index: Any, part: Members) -> None:
+        """A content part as the provider has it in the end: text and sources that no event brought."""
         kind = PARTS.get(text_of(part.get("type")))
         if kind is None:
             return
@@ -506,19 +521,18 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             return
         self.answer.settle_text(block, text_of(part.get("text") if kind == "text" else part.get("refusal")))
         annotations = part.get("annotations")
-        for annotation in annotations[len(block.citations) :] if isinstance(annotations, list) else ():
-            self._cite(block, annotation)
-        self.answer.close(block)
+        if annotations and isinstance(annotations, list):
+            for annotation in annotations[len(block.citations) :]:
+                self._cite(block, annotation)
 
     def _finish_message(self, item: _Item, members: Members) -> None:
         content = members.get("content")
-        meta = self._meta(members) or None
+        for index, part in enumerate(content if isinstance(content, list) else ()):
+            if type(part) is dict:
+                self._settle_part_of(item, index, cast("Members", part))
+        meta = self._meta(members)
         for block in item.parts.values():
             block.meta = meta
-        for index, part in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(part, dict):
-                self._finish_part(item, index, cast("Members", part))
-        for block in item.parts.values():
             self.answer.close(block)
 
     def _text_delta(self, event: _Event) -> None:
@@ -526,7 +540,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if piece:
             block = self._part_block(self._item(event), "text", event.content_index)
             self.answer.text(block, piece)
-            self._warm(event, block, TextDelta, event.content_index)
+            self._warm(event.type, event, block, TextDelta, event.content_index)
 
     def _refusal_delta(self, event: _Event) -> None:
         piece = text_of(event.delta)
@@ -544,7 +558,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         block = item.parts.get((kind, whole_number(event.content_index) or 0))
         if whole and (block is None or block.index in self.answer.open):
             self.answer.settle_text(block or self._part_block(item, kind, event.content_index), whole)
-        self.answer.said()
+        self.answer.meant = True
 
     def _annotation(self, event: _Event) -> None:
         block = self._part_block(self._item(event), "text", event.content_index)
@@ -575,7 +589,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         item = self._item(event)
         if not isinstance(item.block, OpenReasoning) or item.block.index not in self.answer.open:
             item.type = item.type or "reasoning"
-            item.block = self.answer.open_reasoning(0, self._meta(item.members) or None)
+            item.block = self.answer.open_reasoning(0, self._meta(item.members))
         return item.block
 
     def _summary_delta(self, event: _Event) -> None:
@@ -589,7 +603,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if piece:
             block, number = self._reasoning_block(event), whole_number(part) or 0
             self.answer.reasoning(block, piece, (family, number))
-            self._warm(event, block, ReasoningDelta, part, block.part((family, number)))
+            self._warm(event.type, event, block, ReasoningDelta, part, block.part((family, number)))
 
     def _summary_done(self, event: _Event) -> None:
         self._settle_reasoning(event, "summary", event.summary_index)
@@ -601,7 +615,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         text = text_of(event.text)
         if text:
             self.answer.settle_reasoning(self._reasoning_block(event), (family, whole_number(part) or 0), text)
-        self.answer.said()
+        self.answer.meant = True
 
     def _finish_reasoning(self, block: OpenReasoning, members: Members) -> None:
         for family in ("summary", "content"):
@@ -635,11 +649,14 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             kind=call.kind,
             executor=self._executor(call, members),
             is_json=call.is_json,
-            meta=self._meta(members) or None,
+            meta=self._meta(members),
         )
 
     def _finish_call(self, block: OpenCall, call: _CallType, members: Members) -> None:
-        block.meta = {**self._meta(members), **({"synthetic_id": True} if "synthetic_id" in (block.meta or {}) else {})}
+        made_up = block.meta is not None and "synthetic_id" in block.meta
+        block.meta = self._meta(members)
+        if made_up:
+            block.meta = {**(block.meta or {}), "synthetic_id": True}
         block.name = text_of(members.get("name")) or block.name
         incomplete = members.get("status") == "incomplete"
         self.answer.finish_call(block, call.arguments(members), incomplete=incomplete)
@@ -669,7 +686,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         block = self._item(event).block
         return block if isinstance(block, OpenCall) and block.index in self.answer.open else None
 
-    def _arguments_delta(self, event: _Event) -> None:
+    def _arguments_delta(self, event: _Event, part: Any = None) -> None:
         piece, call = text_of(event.delta), self._call_at(event)
         if call is None:
             if piece:
@@ -678,7 +695,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             return
         self.answer.arguments(call, piece)
         if piece:
-            self._warm(event, call, None, event.content_index)
+            self._warm(event.type, event, call, None, part if part is not None else event.content_index)
 
     def _arguments_done(self, event: _Event) -> None:
         """The authoritative text; for a cut call it is the part that came, and the item says so."""
@@ -686,7 +703,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         call = self._call_at(event)
         if call is not None:
             self.answer.settle_arguments(call, whole)
-        self.answer.said()
+        self.answer.meant = True
 
     def _command(self, event: _Event) -> None:
         """Commands of a shell call come one after the other; between them goes a line end."""
@@ -694,11 +711,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if call is not None and number > item.command:
             item.command = number
             self.answer.arguments(call, "\n")
-        self.answer.said()
+        self.answer.meant = True
 
     def _command_delta(self, event: _Event) -> None:
         self._command(event)
-        self._arguments_delta(event)
+        self._arguments_delta(event, event.command_index)
 
     # -- other items --------------------------------------------------------------------------------------------------
 
@@ -722,7 +739,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
                 )
             return OtherBlock(index, item.type or "unknown", compact(members), complete=complete, meta=meta)
 
-        return self.answer.open_whole(kind, make, None if kind == "other" else self._meta(item.members) or None)
+        return self.answer.open_whole(kind, make, None if kind == "other" else self._meta(item.members))
 
     # -- audio --------------------------------------------------------------------------------------------------------
 
@@ -748,9 +765,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             self.answer.close(self._transcript)
         self._transcript = None
 
-    def _warm(self, event: _Event, block: OpenBlock, make: Any, part: Any, number: int = 0) -> None:
+    def _warm(self, kind: str, event: _Event, block: OpenBlock, make: Any, part: Any, number: int = 0) -> None:
         """Let another delta of that block take the short way."""
-        decode = _HOT.get(event.type)
+        decode = _HOT.get(kind)
         if self.hot and decode is not None and not block.half and block.index in self.answer.open:
             pieces = block.parts[number] if isinstance(block, OpenReasoning) else block
             wire_part = part if part is not None else 0
