@@ -262,6 +262,7 @@ class StreamAccumulator:
         """Fold events in, in order."""
         push = self.push
         kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
+        event: Any
         for event in events:
             if type(event) is kind and event.index == index:
                 if kind is TextDelta:

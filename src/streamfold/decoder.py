@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain, islice
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, cast
 
 import msgspec
@@ -150,26 +151,30 @@ class StreamDecoder:
         """
         if not self._quick or type(data) is not bytes:
             return self._feed_slowly(data)
-        sse = self._sse
+        sse, normalizer = self._sse, self._normalizer
         assert sse is not None
         payloads = sse.take(data)
-        events: list[Event] = []
-        if payloads:
-            normalizer = self._normalizer
-            answer = normalizer.answer
-            self._sequence_before = normalizer.next_sequence
+        self._sequence_before = normalizer.next_sequence
+        event = normalizer.quick(payloads[0]) if len(payloads) == 1 else None
+        if event is not None:
+            events, self._spans = [event], []
+        elif payloads:
             events = normalizer.feed(payloads)
-            self._payloads, self._spans = payloads, answer.spans
+            answer = normalizer.answer
+            self._spans = answer.spans
             if answer.ended:
                 self.ended, self._quick = True, False
+        else:
+            events = []
+        self._payloads = payloads
         if sse.ids is not None or sse.fault is not None:
             events = self._look_below(events)
+        self._batch = events
         if events:
             self._waiting.append(events)
             self._waiting_events += len(events)
             if self._waiting_events > _FOLD_AT:
                 self._fold(len(events))
-        self._batch = events
         return events
 
     def feed_payload(self, payload: Payload) -> list[Event]:
@@ -272,13 +277,10 @@ class StreamDecoder:
         if self._accumulator is None:
             self._accumulator = StreamAccumulator()
         if self._waiting:
-            *whole, last = self._waiting
-            for events in whole:
-                self._accumulator.extend(events[self._folded :] if self._folded else events)
-                self._folded = 0
-            end = len(last) - left
-            self._accumulator.extend(last[self._folded : end])
-            self._waiting, self._waiting_events, self._folded = [last], left, end
+            last = self._waiting[-1]
+            events = chain.from_iterable(self._waiting)
+            self._accumulator.extend(islice(events, self._folded, self._waiting_events + self._folded - left))
+            self._waiting, self._waiting_events, self._folded = [last], left, len(last) - left
         return self._accumulator
 
     def _hand_out(self, events: list[Event]) -> list[Event]:

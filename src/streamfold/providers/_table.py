@@ -46,6 +46,10 @@ class Normalizer(Protocol):
         """The events that these payloads mean."""
         ...
 
+    def quick(self, payload: Payload) -> Event | None:
+        """The one event of an everyday payload; None where that takes :meth:`feed`."""
+        ...
+
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """The end of input: ``eof`` clean, ``cut`` by the transport, ``cancel`` by the caller."""
         ...
@@ -103,9 +107,22 @@ class BaseNormalizer:
             payloads: JSON text (``str`` or ``bytes``) or decoded objects, one each.
         """
         out = self.answer.begin()
+        add, quick = out.append, self.quick
         for payload in payloads:
-            self._step(payload, out)
+            event = quick(payload)
+            if event is not None:
+                add(event)
+            else:
+                self._step(payload, out)
         return out
+
+    def quick(self, payload: Payload) -> Event | None:
+        """The one event of a payload that is another piece of what the last one was; None for all others.
+
+        This is the short way of the everyday payload, and nothing else: what it declines is read by :meth:`_mean`, which
+        alone is the definition.
+        """
+        return None
 
     def _step(self, payload: Payload, out: list[Event]) -> None:
         """Say what one payload of the batch means, and pair it with the events that it causes.

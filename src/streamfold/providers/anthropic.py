@@ -7,7 +7,7 @@ left it out, so a ``content_block_start`` always opens a fresh block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
 import msgspec
@@ -177,66 +177,42 @@ class AnthropicNormalizer(BaseNormalizer):
         # Where another delta like the last one goes: how it is read, what it becomes, the wire's index, block, pieces.
         self._hot: tuple[Any, Any, Any, Any, Any] = _COLD
 
-    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
-        """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
-        answer = self.answer
-        out = answer.begin()
-        add, max_depth, shallow, events = out.append, answer.max_depth, self._shallow, _EVENTS
+    def quick(self, payload: Payload) -> Event | None:
+        """See :meth:`BaseNormalizer.quick`: a delta of the block that the last one was of."""
         decode, make, wire_index, block, pieces = self._hot
-        if decode is not None and len(pieces.tail) > MANY:
+        if decode is None or type(payload) is not bytes:
+            return None
+        size = len(payload)
+        if size < _SHORT or (size > self._shallow and depth_exceeds(payload, self.answer.max_depth)):
+            return None
+        try:
+            event = decode(payload)
+        except DECODE_ERRORS:
+            return None
+        piece = event.delta.piece
+        if event.index != wire_index or not piece:
+            return None
+        pieces.tail.append(piece)
+        if len(pieces.tail) > MANY:
             pieces.roll()
-        for payload in payloads:
-            size = len(payload)
-            if type(payload) is not bytes or answer.ended or (size > shallow and depth_exceeds(payload, max_depth)):
-                self._step(payload, out)
-                decode, make, wire_index, block, pieces = self._hot
-                continue
-            empty = False
-            try:
-                if decode is not None and size > _SHORT:
-                    event = decode(payload)
-                    if event.index == wire_index:
-                        piece = event.delta.piece
-                        if piece:
-                            pieces.tail.append(piece)
-                            add(ToolCallDelta(block.index, block.id, piece) if make is None else make(block.index, piece))
-                            continue
-                        empty = True
-            except DECODE_ERRORS:
-                pass
-            before = answer.before = len(out)
-            answer.payload, answer.meant = payload, False
-            if empty:
-                answer.kind, known = "content_block_delta", True
-                answer.raw(index=block.index)
-            else:
-                try:
-                    event = _DECODE(payload)
-                except DECODE_ERRORS:
-                    self._step(payload, out)
-                    decode, make, wire_index, block, pieces = self._hot
-                    continue
-                answer.kind = event.type
-                handler = events.get(event.type)
-                if handler is None:
-                    known = self._handle(event)
-                else:
-                    handler(self, event)
-                    known = True
-                decode, make, wire_index, block, pieces = self._hot
-            if len(out) != before + 1 or not answer.started:
-                answer.pair(out, known=known)
-        return out
+        return make(block.index, piece) if make is not None else ToolCallDelta(block.index, block.id, piece)
 
     # -- events -------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        event = _EVENT.read(payload, self.answer.max_depth)
-        return event is not None and self._handle(event)
-
-    def _handle(self, event: _Event) -> bool:
-        """Say what an event means; whether its type is known."""
-        kind = event.type or ("content_block_delta" if event.delta is not None else self.answer.event_name() or "")
+        answer = self.answer
+        event: _Event | None = None
+        if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
+            try:
+                event = _DECODE(payload)
+                answer.kind = event.type
+            except DECODE_ERRORS:
+                pass
+        if event is None:
+            event = _EVENT.read(payload, answer.max_depth)
+            if event is None:
+                return False
+        kind = event.type or ("content_block_delta" if event.delta is not None else answer.event_name() or "")
         handler = _EVENTS.get(kind)
         if handler is not None:
             handler(self, event)

@@ -7,7 +7,7 @@ a choice, as the message that the chunks add up to has one member for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
 import msgspec
@@ -157,39 +157,28 @@ class OpenAIChatNormalizer(BaseNormalizer):
         self._call_index: object = None
         self._hot: tuple[Any, Any, Any, Any, Any] = _COLD
 
-    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
-        """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
-        answer = self.answer
-        out = answer.begin()
-        add, step, max_depth, shallow = out.append, self._step, answer.max_depth, self._shallow
+    def quick(self, payload: Payload) -> Event | None:
+        """See :meth:`BaseNormalizer.quick`: a chunk of one piece of the member that the last one was of."""
         decode, make, block, pieces, beside = self._hot
-        if decode is not None and len(pieces.tail) > MANY:
+        if decode is None or type(payload) is not bytes or len(payload) > self._shallow and depth_exceeds(payload, self.answer.max_depth):
+            return None
+        try:
+            choice = decode(payload).choices[0]
+        except DECODE_ERRORS:
+            return None
+        delta = choice.delta or choice  # a legacy completion has none
+        piece = delta.piece
+        if make is None:
+            fragment = piece[0]
+            piece = fragment.function.arguments if fragment.index == beside else ""
+        elif beside is not None and not beside.goes_on(piece, delta):
+            return None
+        if not piece:
+            return None
+        pieces.tail.append(piece)
+        if len(pieces.tail) > MANY:
             pieces.roll()
-        for payload in payloads:
-            if (
-                decode is not None
-                and type(payload) is bytes
-                and (len(payload) <= shallow or not depth_exceeds(payload, max_depth))
-            ):
-                try:
-                    choice = decode(payload).choices[0]
-                except DECODE_ERRORS:
-                    pass
-                else:
-                    delta = choice.delta or choice  # a legacy completion has none
-                    piece = delta.piece
-                    if make is not None:
-                        if piece and (beside is None or beside.goes_on(piece, delta)):
-                            pieces.tail.append(piece)
-                            add(make(block.index, piece))
-                            continue
-                    elif piece[0].index == beside and (piece := piece[0].function.arguments):
-                        pieces.tail.append(piece)
-                        add(ToolCallDelta(block.index, block.id, piece))
-                        continue
-            step(payload, out)
-            decode, make, block, pieces, beside = self._hot
-        return out
+        return make(block.index, piece) if make is not None else ToolCallDelta(block.index, block.id, piece)
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
 

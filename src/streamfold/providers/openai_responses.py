@@ -7,7 +7,7 @@ say of an item is authoritative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack, cast
 
 import msgspec
@@ -229,58 +229,26 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         # block, pieces, and our number of the part.
         self._hot: tuple[Any, Any, Any, Any, Any, Any, Any] = _COLD
 
-    def feed(self, payloads: Iterable[Payload]) -> list[Event]:
-        """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
-        answer = self.answer
-        out = answer.begin()
-        add, max_depth, shallow = out.append, answer.max_depth, self._shallow
+    def quick(self, payload: Payload) -> Event | None:
+        """See :meth:`BaseNormalizer.quick`: the next delta of the block that the last one was of."""
         decode, make, wire_index, wire_part, block, pieces, part = self._hot
-        expected = self.next_sequence
-        if decode is not None and len(pieces.tail) > MANY:
+        if decode is None or type(payload) is not bytes or len(payload) > self._shallow and depth_exceeds(payload, self.answer.max_depth):
+            return None
+        try:
+            event = decode(payload)
+        except DECODE_ERRORS:
+            return None
+        piece, number = event.delta, event.sequence_number
+        if number != self.next_sequence or event.output_index != wire_index or event.part != wire_part or not piece:
+            return None
+        if number is not None:
+            self.next_sequence = number + 1
+        pieces.tail.append(piece)
+        if len(pieces.tail) > MANY:
             pieces.roll()
-        for payload in payloads:
-            size = len(payload)
-            plain = type(payload) is bytes and (size <= shallow or not depth_exceeds(payload, max_depth))
-            if decode is not None and plain:
-                try:
-                    event = decode(payload)
-                except DECODE_ERRORS:
-                    pass
-                else:
-                    piece = event.delta
-                    if (
-                        event.sequence_number == expected
-                        and event.output_index == wire_index
-                        and event.part == wire_part
-                        and piece
-                    ):
-                        if expected is not None:
-                            expected += 1
-                        pieces.tail.append(piece)
-                        if make is TextDelta:
-                            add(TextDelta(block.index, piece))
-                        elif make is None:
-                            add(ToolCallDelta(block.index, block.id, piece))
-                        else:
-                            add(ReasoningDelta(block.index, piece, part))
-                        continue
-            self.next_sequence = expected
-            try:
-                typed = _DECODE(payload) if plain and not answer.ended else None  # type: ignore[arg-type]
-            except DECODE_ERRORS:
-                typed = None
-            if typed is None:
-                self._step(payload, out)
-            else:
-                before = answer.before = len(out)
-                answer.payload, answer.kind, answer.meant = payload, typed.type, False
-                known = self._handle(typed)
-                if len(out) != before + 1 or not answer.started:
-                    answer.pair(out, known=known)
-            decode, make, wire_index, wire_part, block, pieces, part = self._hot
-            expected = self.next_sequence
-        self.next_sequence = expected
-        return out
+        if make is TextDelta:
+            return TextDelta(block.index, piece)
+        return ReasoningDelta(block.index, piece, part) if make is not None else ToolCallDelta(block.index, block.id, piece)
 
     def replay(self) -> None:
         """A new connection begins: drop what it repeats."""
@@ -288,25 +256,32 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self._hot = _COLD
 
     def _mean(self, payload: Payload) -> bool:
-        event = _EVENT.read(payload, self.answer.max_depth)
-        return event is not None and self._handle(event)
-
-    def _handle(self, event: _Event) -> bool:
-        """Say what an event means; whether its type is known."""
         self._hot = _COLD
-        kind = event.type or self.answer.event_name() or ""
+        answer = self.answer
+        event: _Event | None = None
+        if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
+            try:
+                event = _DECODE(payload)
+                answer.kind = event.type
+            except DECODE_ERRORS:
+                pass
+        if event is None:
+            event = _EVENT.read(payload, answer.max_depth)
+            if event is None:
+                return False
+        kind = event.type or answer.event_name() or ""
         number = event.sequence_number
         if number == self.next_sequence and type(number) is int:
             self.next_sequence = number + 1
             self._replaying = False
         elif not self._in_sequence(event):
-            self.answer.meant = True
+            answer.meant = True
             return True
         if self._pending_error is not None and kind != "response.failed":
             self._give_up()
             return True
         if not kind and event.object == "response":  # a server that did not stream
-            kind, event.response = "response.completed", _RESPONSE.read(self.answer.payload, None)
+            kind, event.response = "response.completed", _RESPONSE.read(payload, None)
         handler = EVENTS.get(kind)
         if handler is not None:
             handler(self, event)
