@@ -239,3 +239,4 @@ Block: TypeAlias = (
     | ApprovalBlock
     | OtherBlock
 )
+"""A block of any kind; ``block.type`` or its class tells which."""

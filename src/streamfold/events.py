@@ -385,6 +385,7 @@ Event: TypeAlias = (
     | Session
     | Raw
 )
+"""An event of any kind; ``event.type`` or its class tells which."""
 
 
 def _embed(value: object) -> msgspec.Raw:
