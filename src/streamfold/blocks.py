@@ -48,11 +48,12 @@ class JSONText(str):
         """The value: dicts, lists, text, numbers, booleans or None, fresh at each call.
 
         Raises:
-            Malformed: The text is no JSON (only possible for an instance that somebody made by hand).
+            Malformed: The text is no JSON (only possible for an instance that somebody made by hand), or nests deeper
+                than Python can follow (only where ``max_depth`` was lifted).
         """
         try:
             return msgspec.json.decode(self.encode())
-        except (msgspec.DecodeError, UnicodeEncodeError) as fault:
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as fault:
             raise Malformed(f"not JSON: {fault}", 0) from None
 
 

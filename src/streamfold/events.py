@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, Union, get_args, ge
 import msgspec
 
 from streamfold.blocks import Block, Citation, Executor, JSONText, TranscriptSource
-from streamfold.errors import Malformed
+from streamfold.errors import Malformed, UsageError
 
 __all__ = [
     "BlockEnd",
@@ -395,7 +395,15 @@ def _embed(value: object) -> msgspec.Raw:
 
 
 def _one_line(text: JSONText) -> str:
-    return msgspec.json.format(str(text), indent=-1) if "\n" in text or "\r" in text else text
+    if "\n" not in text and "\r" not in text:
+        return text
+    try:
+        return msgspec.json.format(str(text), indent=-1)
+    except _NO_JSON:  # made by hand: no JSON, or too deep; a line end in JSON proper is white space
+        return text.replace("\r", " ").replace("\n", " ")
+
+
+_NO_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_embed)
@@ -429,11 +437,18 @@ def decode_event(line: bytes | str) -> Event:
 
     Raises:
         Malformed: ``line`` is not a JSON object with a ``type``.
+        UsageError: ``line`` is neither bytes nor text.
     """
+    if not isinstance(line, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"an event is decoded from bytes or text, not {type(line).__name__}")
     try:
-        tag = _TAG.decode(line).type
-    except (msgspec.DecodeError, UnicodeEncodeError) as fault:
+        return _decoded(line)
+    except _NO_JSON as fault:
         raise Malformed(f"not an event: {fault}", 0) from None
+
+
+def _decoded(line: bytes | str) -> Event:
+    tag = _TAG.decode(line).type
     kind = _BY_TAG.get(tag)
     if kind is not None:
         try:
