@@ -39,7 +39,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _SHOWN: Final = 200  # characters of a body that is no stream
 _MAX_LOOKS: Final = 16  # at a residue that looks like a whole body: each look reads all of it
-_FOLD_AT: Final = 128  # events that wait to be folded: many answers end before anybody asks for a snapshot
+_FOLD_AT: Final = 1024  # events that wait to be folded: many answers end before anybody asks for a snapshot
 
 
 class Settings(TypedDict, total=False):
@@ -155,8 +155,8 @@ class StreamDecoder:
         assert sse is not None
         payloads = sse.take(data)
         self._sequence_before = normalizer.next_sequence
-        event = normalizer.quick(payloads[0]) if len(payloads) == 1 else None
-        if event is not None:
+        quick = normalizer.quick
+        if len(payloads) == 1 and quick is not None and (event := quick(payloads[0])) is not None:
             events, self._spans = [event], []
         elif payloads:
             events = normalizer.feed(payloads)

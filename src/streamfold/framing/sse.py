@@ -158,28 +158,33 @@ class SSEParser:
 
     def take(self, data: bytes) -> list[bytes]:
         """Feed, and return the data of every frame that is whole now. A fault is left in ``fault``, never raised."""
-        if not self._clean:
-            return self._take_any(data)
-        size = len(data)
-        start = 0
-        if data[-2:] == b"\n\n":  # most reads of a live stream are one whole frame
-            end = data.find(b"\n")
-            if data[:6] == b"data: ":
-                start = 6
-            elif data[:7] == b"event: " and data[end + 1 : end + 7] == b"data: ":
-                start = end + 7
-                end = data.find(b"\n", start)
-            if end != size - 2 or data.find(b"\r") >= 0:
-                start = 0
-        elif data[-4:] == b"\r\n\r\n" and data[:6] == b"data: ":  # Gemini, and gateways built on sse-starlette
-            end = size - 4
-            start = 6 if data.find(b"\r") == end and data.find(b"\n") == end + 1 else 0
-        if not start or size > self._limit:
-            return self._take_any(data)
-        self._position += size
-        self._block = data
-        payloads = self._payloads = [data[start:end]]
-        return payloads
+        if self._clean:
+            size = len(data)
+            start = 0
+            if data[-2:] == b"\n\n":  # most reads of a live stream are one whole frame
+                end = data.find(b"\n")
+                if data[:6] == b"data: ":
+                    start = 6
+                elif data[:7] == b"event: " and data[end + 1 : end + 7] == b"data: ":
+                    start = end + 7
+                    end = data.find(b"\n", start)
+                if end != size - 2 or data.find(b"\r") >= 0:
+                    start = 0
+            elif data[-4:] == b"\r\n\r\n" and data[:6] == b"data: ":  # Gemini, and gateways built on sse-starlette
+                end = size - 4
+                start = 6 if data.find(b"\r") == end and data.find(b"\n") == end + 1 else 0
+            if start and size <= self._limit:
+                self._position += size
+                self._block = data
+                payloads = self._payloads = [data[start:end]]
+                return payloads
+        self._forget()
+        if self._closed:
+            raise UsageError("the parser is closed")
+        if data and self.fault is None:
+            self._take_whole(self._without_bom(data) if self._at_start else data)
+        self._clean = self.fast and self.ids is None and not (self._held or self._inside or self._at_start)
+        return self._payloads
 
     def finish(self, how: str) -> list[bytes]:
         """Declare the end: ``"eof"`` delivers an open frame, ``"cut"`` and ``"cancel"`` drop it."""
@@ -226,15 +231,6 @@ class SSEParser:
 
     # -- whole frames of one shape -----------------------------------------------------------------------------------
 
-    def _take_any(self, data: bytes) -> list[bytes]:
-        self._forget()
-        if self._closed:
-            raise UsageError("the parser is closed")
-        if data and self.fault is None:
-            self._take_whole(self._without_bom(data) if self._at_start else data)
-        self._clean = self.fast and self.ids is None and not (self._held or self._inside or self._at_start)
-        return self._payloads
-
     def _take_whole(self, data: bytes) -> None:
         # A CR ends its line at once, so a read that ends in one may complete a frame.
         if self._inside or self._skip_lf or not self.fast or data[-1:] == b"\r":
@@ -245,12 +241,18 @@ class SSEParser:
             if data:
                 self._hold(data)
             return
-        block = data if end == len(data) else data[:end]
-        if end < 0 or not self._split(b"".join([*self._held, block]) if self._held else block):
+        size, held = len(data), self._held
+        block = data if end == size else data[:end]
+        if held:
+            block = b"".join([*held, block])
+        payloads = _split(block) if 0 < end and len(block) <= self._limit else None
+        if payloads is None:
             self._read_lines(data)
             return
+        self._payloads, self._block = payloads, block
+        self._position += len(block)
         self._held, self._held_size = [], 0
-        if end < len(data):
+        if end < size:
             self._hold(data[end:])
 
     def _end_of_frames(self, data: bytes) -> int:
@@ -268,33 +270,6 @@ class SSEParser:
 
     def _held_ends_in_lf(self) -> bool:
         return bool(self._held) and self._held[-1].endswith(b"\n")
-
-    def _split(self, block: bytes) -> bool:
-        """Take the payloads of a block of whole frames; False if they are not all of one plain shape."""
-        lines = block.split(b"\n")
-        each = 2 if block.startswith(b"data: ") else 3 if block.startswith(b"event: ") else 0
-        if not each or len(lines) % each != 1 or len(block) > self._limit < max(map(len, lines)):
-            return False
-        blanks, data_lines = lines[each - 1 :: each], lines[each - 2 : -1 : each]
-        if block.find(b"\r") < 0:
-            if any(blanks):
-                return False
-            payloads = [line[6:] for line in data_lines if line[:6] == b"data: "]
-        else:
-            others = block.replace(b"\r", b"")  # three times as fast as count
-            if blanks.count(b"\r") != len(blanks) or len(block) - len(others) != len(lines) - 1:
-                return False
-            payloads = [line[6:-1] for line in data_lines if line[:6] == b"data: " and line[-1] == _CR]
-        if len(payloads) != len(data_lines):
-            return False
-        if each == 3:
-            heads = lines[:-1:3]
-            # What lies between two texts with one beginning has it too.
-            if min(heads)[:7] != b"event: " or max(heads)[:7] != b"event: ":
-                return False
-        self._payloads, self._block = payloads, block
-        self._position += len(block)
-        return True
 
     def _forget(self) -> None:
         """Begin a take: nothing of the one before is to be had any more."""
@@ -452,6 +427,49 @@ class SSEParser:
         if "\ufffd" in text:
             self.replacements += text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
         return text
+
+
+def _split(block: bytes) -> list[bytes] | None:
+    """The payloads of a block of whole frames, None if they are not all of one plain shape.
+
+    What stands between two payloads is nearly always the same bytes, so the block is split at those: one object a frame.
+    The line ends of the block then tell whether any piece holds more than its payload.
+    """
+    end = b"\n" if block.find(b"\r") < 0 else b"\r\n"
+    lines = len(block) - len(block.replace(b"\n", b""))  # three times as fast as count
+    if len(end) == 2 and (block[-4:] != end + end or lines != len(block) - len(block.replace(b"\r", b""))):
+        return None
+    if block[:6] == b"data: ":
+        each = 2
+        payloads = block[6 : -2 * len(end)].split(end + end + b"data: ")
+    elif block[:7] == b"event: ":
+        each = 3
+        at = block.find(end + end + b"event: ", len(block) // 2)  # whatever stands in the middle comes most
+        at = at + 2 * len(end) if at > 0 else 0
+        head = block[at : block.find(end, at)] + end + b"data: "
+        payloads = block[: -2 * len(end)].split(end + end + head)
+        if lines != 3 * len(payloads):
+            payloads = _split_mixed(payloads, end)
+        else:
+            _, found, payloads[0] = payloads[0].partition(end + b"data: ")
+            lines = lines if found else 0
+    else:
+        return None
+    return payloads if lines == each * len(payloads) else None
+
+
+def _split_mixed(pieces: list[bytes], end: bytes) -> list[bytes]:
+    """The payloads of pieces that hold whole frames besides; none if those are of another shape."""
+    pieces[0] = end + end + pieces[0]  # begins with a head; all others with a payload
+    for at in reversed([at for at, piece in enumerate(pieces) if _LF in piece]):
+        payloads = []
+        payload, *lines = pieces[at].split(end)
+        for blank, head, data in zip(lines[::3], lines[1::3], lines[2::3], strict=False):
+            if blank or head[:7] != b"event: " or data[:6] != b"data: ":
+                return []
+            payloads.append(data[6:])
+        pieces[at : at + 1] = [payload, *payloads]
+    return pieces[1:]
 
 
 def _lines_of(text: bytes) -> tuple[list[bytes], Iterable[int], bytes]:

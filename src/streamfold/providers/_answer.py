@@ -96,7 +96,6 @@ class Answer:
     def __init__(
         self,
         surface: str,
-        *,
         max_depth: int | None = limits.MAX_DEPTH,
         max_blocks: int | None = limits.MAX_BLOCKS,
         raw: RawMode = "all",

@@ -11,13 +11,13 @@ from typing import Any, Final
 from streamfold.providers._open_blocks import OpenReasoning
 from streamfold.providers._table import text_of
 
-__all__ = ["ReasoningDetails"]
+__all__ = ["DetailsEntry", "ReasoningDetails"]
 
 Members = dict[str, Any]
 _GROWING: Final = ("text", "summary", "thinking", "data")
 
 
-class _Entry:
+class DetailsEntry:
     """One entry: its members as they came last, and the pieces of those that grow."""
 
     def __init__(self) -> None:
@@ -32,9 +32,9 @@ class _Entry:
             elif value is not None or name not in self.members:
                 self.members[name] = value
 
-    def goes_on(self, piece: str, delta: Any) -> bool:
+    def goes_on(self, piece: str, detail: Any) -> bool:
         """Take another fragment that brings the same text and nothing new; False if it does bring something new."""
-        detail, members = delta.reasoning_details[0], self.members
+        members = self.members
         same = (
             detail.text == piece
             and detail.index == members.get("index")
@@ -54,8 +54,8 @@ class ReasoningDetails:
     """The entries of one block of reasoning: one for each index and type."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, dict[object, _Entry]] = {}
-        self.last: _Entry | None = None
+        self._entries: dict[str, dict[object, DetailsEntry]] = {}
+        self.last: DetailsEntry | None = None
 
     def add(self, member: str, fragments: list[Members]) -> str | None:
         """Take fragments in; the signature that one of them brings."""
@@ -66,7 +66,7 @@ class ReasoningDetails:
             key = (index, text_of(fragment.get("type"))) if isinstance(index, int) else len(entries)
             self.last = entries.get(key)
             if self.last is None:
-                self.last = entries[key] = _Entry()
+                self.last = entries[key] = DetailsEntry()
             self.last.add(fragment)
             signature = text_of(fragment.get("signature")) or signature
         return signature

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import Any, Literal, Protocol, Unpack
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from streamfold import limits
 from streamfold.events import ErrorEvent, Event
 from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_keep_alive
-from streamfold.providers._answer import Answer, NormalizerSettings
+from streamfold.providers._answer import Answer, RawMode
 from streamfold.providers._errors import truncated
 
-__all__ = ["BaseNormalizer", "CloseHow", "Cursor", "Normalizer", "text_of", "whole_number"]
+__all__ = ["BaseNormalizer", "CloseHow", "Cursor", "Normalizer", "Quick", "Say", "text_of", "whole_number"]
 
 CloseHow = Literal["eof", "cut", "cancel"]
+
+Quick: TypeAlias = Callable[[Payload], "Event | None"]
+"""Reads a payload that is another piece of what the last one was: its one event, None for every other payload."""
+Say: TypeAlias = Callable[[str], Event]
+"""Makes the event of a piece; a ``partial`` of the event's class costs no more than the class."""
 
 
 class Cursor(msgspec.Struct, frozen=True, gc=False):
@@ -41,13 +47,10 @@ class Normalizer(Protocol):
     answer: Answer
     next_sequence: int | None
     chosen: Normalizer | None
+    quick: Quick | None
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean."""
-        ...
-
-    def quick(self, payload: Payload) -> Event | None:
-        """The one event of an everyday payload; None where that takes :meth:`feed`."""
         ...
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
@@ -81,8 +84,9 @@ def whole_number(value: Any) -> int | None:
 class BaseNormalizer:
     """What all normalisers do alike; a dialect adds its table.
 
-    A subclass names its ``surface`` and its ``terminal`` sign, and says in :meth:`_mean` what a payload means. It may
-    override :meth:`feed` to take the hottest payloads a shorter way.
+    A subclass names its ``surface`` and its ``terminal`` sign, and says in :meth:`_mean` what a payload means. Where the
+    payload was a piece of something, it may leave in ``quick`` a reader for more pieces of the same: the short way of
+    the everyday payload, which :meth:`_mean` defines.
     """
 
     surface: str
@@ -92,13 +96,32 @@ class BaseNormalizer:
     """Who goes on in its place, where a normaliser only finds out which dialect a stream speaks."""
     next_sequence: int | None = None
     """The sequence number that should come next, on surfaces that number their payloads."""
+    quick: Quick | None = None
+    hot = True
+    """Whether payloads may take the short way. For tests only."""
 
-    def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
-        self.answer = answer = Answer(self.surface, **settings)
-        if after is not None:
-            answer.id = after.response_id
+    def __init__(
+        self,
+        *,
+        after: Cursor | None = None,
+        max_depth: int | None = limits.MAX_DEPTH,
+        max_blocks: int | None = limits.MAX_BLOCKS,
+        raw: RawMode = "all",
+        call_id: Callable[[int], str] | None = None,
+    ) -> None:
+        self.answer = Answer(self.surface, max_depth, max_blocks, raw, call_id)
         # A payload of fewer bytes cannot hold the brackets to nest too deep.
-        self._shallow = sys.maxsize if answer.max_depth is None else 2 * answer.max_depth
+        self._shallow = sys.maxsize if max_depth is None else 2 * max_depth
+        self._begin()
+        if after is not None:
+            self._resume(after)
+
+    def _begin(self) -> None:
+        """Set up what the dialect remembers of an answer."""
+
+    def _resume(self, after: Cursor) -> None:
+        """This reading continues the one that the cursor is of."""
+        self.answer.id = after.response_id
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean.
@@ -107,22 +130,14 @@ class BaseNormalizer:
             payloads: JSON text (``str`` or ``bytes``) or decoded objects, one each.
         """
         out = self.answer.begin()
-        add, quick = out.append, self.quick
+        add, quick, step = out.append, self.quick, self._step
         for payload in payloads:
-            event = quick(payload)
-            if event is not None:
+            if quick is not None and (event := quick(payload)) is not None:
                 add(event)
             else:
-                self._step(payload, out)
+                step(payload, out)
+                quick = self.quick
         return out
-
-    def quick(self, payload: Payload) -> Event | None:
-        """The one event of a payload that is another piece of what the last one was; None for all others.
-
-        This is the short way of the everyday payload, and nothing else: what it declines is read by :meth:`_mean`, which
-        alone is the definition.
-        """
-        return None
 
     def _step(self, payload: Payload, out: list[Event]) -> None:
         """Say what one payload of the batch means, and pair it with the events that it causes.
@@ -153,6 +168,7 @@ class BaseNormalizer:
                 failed. ``cancel``: the caller stopped, which is no event.
         """
         out = self.answer.begin()
+        self.quick = None
         if not self.answer.ended:
             self._ended(how)
         self.answer.ended = True
@@ -161,11 +177,13 @@ class BaseNormalizer:
     def fail(self, error: ErrorEvent) -> list[Event]:
         """End the answer with an error found below the payloads: a frame too large, a body that is no stream."""
         out = self.answer.begin()
+        self.quick = None
         self._fail(error)
         return out
 
     def replay(self) -> None:
         """A new connection begins, which may repeat payloads; dialects without numbers cannot tell."""
+        self.quick = None
 
     @property
     def cursor(self) -> Cursor:

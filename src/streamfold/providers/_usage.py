@@ -77,15 +77,19 @@ def read(members: Members, places: Places = CHAT) -> Usage | None:
     found: dict[str, Any] = {}
     for name, value in members.items():
         place = places.get(name)
+        if place is None:
+            continue
         if type(place) is str:
             number = value if type(value) is int else whole(value)
-            if number is not None:
-                found.setdefault(place, number)
-        elif place is not None and type(value) is dict:
-            for inner, part in cast("Members", value).items():
+            if number is not None and place not in found:
+                found[place] = number
+        elif type(value) is dict:
+            for inner, part in value.items():
                 target = place.get(inner)  # type: ignore[union-attr]
-                if target is not None and (number := whole(part)) is not None:
-                    found.setdefault(target, number)
+                if target is not None and target not in found:
+                    number = part if type(part) is int else whole(part)
+                    if number is not None:
+                        found[target] = number
     cost = cost_usd(members) if "cost" in members or "cost_in_usd_ticks" in members else None
     if cost is None and not found:
         return None

@@ -8,7 +8,8 @@ left it out, so a ``content_block_start`` always opens a fresh block.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -17,10 +18,9 @@ from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, Tex
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, json_text, read_object
 from streamfold.pieces import MANY
 from streamfold.providers import _usage
-from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning, OpenWhole
-from streamfold.providers._table import BaseNormalizer, text_of
+from streamfold.providers._table import BaseNormalizer, Quick, Say, text_of
 
 __all__ = ["AnthropicNormalizer"]
 
@@ -81,13 +81,29 @@ class _InputEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block
     delta: _InputDelta
 
 
-_COLD: Final = (None, None, None, None, None)
 _SHORT: Final = 64  # bytes: no delta is as short, stops and pings are, and a decode that is refused costs 0.7 µs
-_HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
-    "text_delta": msgspec.json.Decoder(_TextEvent).decode,
-    "thinking_delta": msgspec.json.Decoder(_ThinkingEvent).decode,
-    "input_json_delta": msgspec.json.Decoder(_InputEvent).decode,
-}
+_TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
+_THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
+_INPUT: Final = msgspec.json.Decoder(_InputEvent).decode
+
+
+def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, tail: list[str], size: int) -> Quick:
+    """Reads another delta of the block at that index. A payload that nests too deep has more than ``size`` bytes."""
+
+    def quick(payload: Payload) -> Event | None:
+        if type(payload) is bytes and _SHORT < len(payload) <= size and len(tail) <= MANY:
+            try:
+                event = decode(payload)
+            except DECODE_ERRORS:
+                return None
+            piece = event.delta.piece
+            if piece and event.index == wire_index:
+                tail.append(piece)
+                return say(piece)
+        return None
+
+    return quick
+
 
 # -- what all other payloads are read into; large members stay text ---------------------------------------------------
 
@@ -163,39 +179,14 @@ class AnthropicNormalizer(BaseNormalizer):
 
     surface = "anthropic"
     terminal = "message_stop"
-    hot = True
-    """Whether deltas of one block in a row may take the short way. For tests only."""
 
-    def __init__(self, **settings: Unpack[NormalizerSettings]) -> None:
-        super().__init__(**settings)
+    def _begin(self) -> None:
         self._begun = False
         self._usage: Members | None = None
         self._by_index: dict[object, OpenBlock] = {}
         self._latest: OpenBlock | None = None
         self._prefilled: int | None = None  # which block of message_start is being read
         self._blank: OpenCall | None = None  # stopped without any input: no arguments, or cut before the first
-        # Where another delta like the last one goes: how it is read, what it becomes, the wire's index, block, pieces.
-        self._hot: tuple[Any, Any, Any, Any, Any] = _COLD
-
-    def quick(self, payload: Payload) -> Event | None:
-        """See :meth:`BaseNormalizer.quick`: a delta of the block that the last one was of."""
-        decode, make, wire_index, block, pieces = self._hot
-        if decode is None or type(payload) is not bytes:
-            return None
-        size = len(payload)
-        if size < _SHORT or (size > self._shallow and depth_exceeds(payload, self.answer.max_depth)):
-            return None
-        try:
-            event = decode(payload)
-        except DECODE_ERRORS:
-            return None
-        piece = event.delta.piece
-        if event.index != wire_index or not piece:
-            return None
-        pieces.tail.append(piece)
-        if len(pieces.tail) > MANY:
-            pieces.roll()
-        return make(block.index, piece) if make is not None else ToolCallDelta(block.index, block.id, piece)
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -223,7 +214,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _message_start(self, event: _Event) -> None:
         message = event.message or _Message()
-        self._hot = _COLD
+        self.quick = None
         if self._blank is not None:
             self._finish_blank()
         if self._begun:  # a proxy that started again upstream: never join the two
@@ -246,11 +237,7 @@ class AnthropicNormalizer(BaseNormalizer):
         if index in self._by_index:  # xAI gives every block the index 0
             self._stop_block(self._by_index[index], index)
         if event.content_block is not None:
-            block = self._start_block(event.content_block, index)
-            warm = _WARM.get(block.kind)
-            if warm is not None and self.hot and not block.half:
-                pieces = block.parts[block.part(0)] if type(block) is OpenReasoning else block
-                self._hot = (*warm, index, block, pieces)
+            self._warm(self._start_block(event.content_block, index), index)
 
     def _start_block(self, content: _ContentBlock, index: object) -> OpenBlock:
         kind = content.type
@@ -265,7 +252,7 @@ class AnthropicNormalizer(BaseNormalizer):
         delta = event.delta
         if delta is None:
             return
-        self._hot = _COLD  # until it is clear that no half of a character is waiting
+        self.quick = None  # until it is clear that no half of a character is waiting
         handler = _DELTAS.get(delta.type or _kind_of(delta))
         if handler is not None:
             handler(self, delta, _key(event.index))
@@ -395,7 +382,7 @@ class AnthropicNormalizer(BaseNormalizer):
         if piece:
             block = self._fitting(index, "text", self.answer.open_text)
             self.answer.text(block, piece)
-            self._warm("text_delta", TextDelta, index, block)
+            self._warm(block, index)
 
     def _thinking_delta(self, delta: _Delta, index: object) -> None:
         piece = text_of(delta.thinking)
@@ -403,7 +390,7 @@ class AnthropicNormalizer(BaseNormalizer):
             block = self._fitting(index, "reasoning", self.answer.open_reasoning)
             assert isinstance(block, OpenReasoning)
             self.answer.reasoning(block, piece)
-            self._warm("thinking_delta", ReasoningDelta, index, block)
+            self._warm(block, index)
 
     def _input_json_delta(self, delta: _Delta, index: object) -> None:
         piece, block = text_of(delta.partial_json), self._block_at(index)
@@ -412,11 +399,11 @@ class AnthropicNormalizer(BaseNormalizer):
                 self.answer.raw()
                 self.answer.warn("orphan_fragment", "a piece of tool input belongs to no call that is open")
             return
-        self.answer.arguments(block, piece)
         if piece:
-            self._warm("input_json_delta", None, index, block)
+            self.answer.arguments(block, piece)
         else:
             self.answer.raw(index=block.index)
+        self._warm(block, index)
 
     def _signature_delta(self, delta: _Delta, index: object) -> None:
         block = self._block_at(index)
@@ -437,11 +424,18 @@ class AnthropicNormalizer(BaseNormalizer):
             block.raw = compact(members)
             self.answer.raw(index=block.index)
 
-    def _warm(self, kind: str, make: Any, index: object, block: OpenBlock) -> None:
-        """Let another delta of that block take the short way."""
-        if self.hot and not block.half and block.index in self.answer.open:
-            pieces = block.parts[block.part(0)] if type(block) is OpenReasoning else block
-            self._hot = (_HOT[kind], make, index, block, pieces)
+    def _warm(self, block: OpenBlock, index: object) -> None:
+        """Let the next delta take the short way, if it is one of this block."""
+        if not self.hot or block.half or block.index not in self.answer.open:
+            return
+        at, size = block.index, self._shallow
+        if block.kind == "text":
+            self.quick = _more(_TEXT, index, partial(TextDelta, at), block.tail, size)
+        elif type(block) is OpenReasoning:
+            tail = block.parts[block.part(0)].tail
+            self.quick = _more(_THINKING, index, partial(ReasoningDelta, at), tail, size)
+        elif type(block) is OpenCall:
+            self.quick = _more(_INPUT, index, partial(ToolCallDelta, at, block.id), block.tail, size)
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -467,7 +461,7 @@ class AnthropicNormalizer(BaseNormalizer):
     # -- blocks close, totals, ends -----------------------------------------------------------------------------------
 
     def _stop_block(self, block: OpenBlock, index: object) -> None:
-        self._hot = _COLD
+        self.quick = None
         if type(block) is not OpenCall:
             self.answer.close(block)
         elif block.given or not block.is_empty():
@@ -494,7 +488,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _cut_open_blocks(self) -> None:
         """The message is over: a block without its stop broke off (``max_tokens`` inside tool input)."""
-        self._hot = _COLD
+        self.quick = None
         if self.answer.open:
             self.answer.cut_all()
             self._by_index.clear()
@@ -532,13 +526,6 @@ _BLOCKS: Final[Mapping[str, Callable[[AnthropicNormalizer, _ContentBlock], OpenB
     "server_tool_use": AnthropicNormalizer._open_tool_use,
     "mcp_tool_use": AnthropicNormalizer._open_tool_use,
     "mcp_tool_result": AnthropicNormalizer._open_result,
-}
-
-_WARM: Final[Mapping[str, tuple[Any, Any]]] = {
-    # kind of block -> what reads the deltas that will follow, and what they become
-    "text": (_HOT["text_delta"], TextDelta),
-    "reasoning": (_HOT["thinking_delta"], ReasoningDelta),
-    "tool_call": (_HOT["input_json_delta"], None),
 }
 
 _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None]]] = {

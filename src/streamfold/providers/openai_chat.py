@@ -8,24 +8,25 @@ a choice, as the message that the chunks add up to has one member for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from streamfold.blocks import Citation
 from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
-from streamfold.payloads import DECODE_ERRORS, Payload, compact, depth_exceeds, read_object
-from streamfold.pieces import MANY, Pieces
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, read_object
+from streamfold.pieces import MANY
 from streamfold.providers import _usage
-from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import error_body, provider_error
 from streamfold.providers._fragments import Fragments
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript
-from streamfold.providers._reasoning_details import ReasoningDetails
-from streamfold.providers._table import BaseNormalizer, text_of, whole_number
+from streamfold.providers._reasoning_details import DetailsEntry, ReasoningDetails
+from streamfold.providers._table import BaseNormalizer, Quick, Say, text_of, whole_number
 
 __all__ = ["OpenAIChatNormalizer"]
 
+B = TypeVar("B", bound=OpenBlock)
 Members: TypeAlias = dict[str, Any]
 
 FINISH_REASONS: Final[Mapping[str, StopReason]] = {
@@ -116,7 +117,86 @@ _HOT: Final[Mapping[str, Decode]] = {
 }
 
 
-_COLD: Final = (None, None, None, None, None)
+# What reads another chunk of the same members, given where its piece goes. A chunk that nests too deep is longer than
+# ``size`` bytes, and goes the general way.
+
+
+def _more_text(decode: Decode, say: Say, tail: list[str], size: int) -> Quick:
+    def quick(payload: Payload) -> Event | None:
+        if type(payload) is bytes and len(payload) <= size and len(tail) <= MANY:
+            try:
+                choice = decode(payload).choices[0]
+            except DECODE_ERRORS:
+                return None
+            piece = (choice.delta or choice).piece  # a legacy completion has no delta
+            if piece:
+                tail.append(piece)
+                return say(piece)
+        return None
+
+    return quick
+
+
+def _more_detailed(decode: Decode, say: Say, tail: list[str], entry: DetailsEntry, size: int) -> Quick:
+    def quick(payload: Payload) -> Event | None:
+        if type(payload) is bytes and len(payload) <= size and len(tail) <= MANY:
+            try:
+                delta = decode(payload).choices[0].delta
+            except DECODE_ERRORS:
+                return None
+            piece = delta.piece
+            if piece and entry.goes_on(piece, delta.reasoning_details[0]):
+                tail.append(piece)
+                return say(piece)
+        return None
+
+    return quick
+
+
+def _more_arguments(decode: Decode, say: Say, tail: list[str], wire_index: object, size: int) -> Quick:
+    def quick(payload: Payload) -> Event | None:
+        if type(payload) is bytes and len(payload) <= size and len(tail) <= MANY:
+            try:
+                fragment = decode(payload).choices[0].delta.piece[0]
+            except DECODE_ERRORS:
+                return None
+            piece = fragment.function.arguments
+            if piece and fragment.index == wire_index:
+                tail.append(piece)
+                return say(piece)
+        return None
+
+    return quick
+
+
+# -- what all other chunks are read into ------------------------------------------------------------------------------
+
+
+class _Choice(msgspec.Struct, gc=False):
+    index: Any = 0
+    delta: Any = None
+    message: Any = None
+    text: Any = None
+    finish_reason: Any = None
+    usage: Any = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    id: Any = None
+    type: Any = None
+    object: Any = None
+    model: Any = None
+    choices: tuple[_Choice, ...] | None = None
+    usage: Any = None
+    x_groq: Any = None
+    citations: Any = None
+    search_results: Any = None
+    cost: Any = None
+    error: Any = None
+
+
+_CHUNK: Final = Reader(_Chunk, _HALVES)
+_DECODE: Final = _CHUNK.decode
 
 
 class _OpenChoice:
@@ -141,94 +221,75 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     surface = "openai-chat"
     terminal = "a finish reason or [DONE]"
-    hot = True
-    """Whether chunks of one piece may take the short way. For tests only."""
 
-    def __init__(self, **settings: Unpack[NormalizerSettings]) -> None:
-        super().__init__(**settings)
+    def _begin(self) -> None:
         self._choices: dict[int, _OpenChoice] = {}
         self._usage: Members | None = None
         self._sources: list[tuple[str, str | None]] = []  # what the whole answer rests on (Perplexity, xAI)
         self._cited = 0
-        # The members that were last said of. And where a chunk of the same members goes: how it is read, what it becomes,
-        # block, pieces, and what else must agree (the index of the call, the entry of the details).
-        self._shape = ""
-        self._call: OpenCall | None = None
+        self._shape = ""  # the members that the chunk brings something of
+        self._call: OpenCall | None = None  # that its fragment went to
         self._call_index: object = None
-        self._hot: tuple[Any, Any, Any, Any, Any] = _COLD
-
-    def quick(self, payload: Payload) -> Event | None:
-        """See :meth:`BaseNormalizer.quick`: a chunk of one piece of the member that the last one was of."""
-        decode, make, block, pieces, beside = self._hot
-        if decode is None or type(payload) is not bytes or len(payload) > self._shallow and depth_exceeds(payload, self.answer.max_depth):
-            return None
-        try:
-            choice = decode(payload).choices[0]
-        except DECODE_ERRORS:
-            return None
-        delta = choice.delta or choice  # a legacy completion has none
-        piece = delta.piece
-        if make is None:
-            fragment = piece[0]
-            piece = fragment.function.arguments if fragment.index == beside else ""
-        elif beside is not None and not beside.goes_on(piece, delta):
-            return None
-        if not piece:
-            return None
-        pieces.tail.append(piece)
-        if len(pieces.tail) > MANY:
-            pieces.roll()
-        return make(block.index, piece) if make is not None else ToolCallDelta(block.index, block.id, piece)
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        self._hot, self._shape = _COLD, ""
+        self.quick, self._shape = None, ""
         answer = self.answer
-        if type(payload) is bytes and payload[:6] == b"[DONE]":
-            return self._sentinel()
-        chunk = read_object(payload, answer.max_depth, _HALVES)
+        chunk: _Chunk | None = None
+        if type(payload) is bytes:
+            if payload[:6] == b"[DONE]":
+                return self._sentinel()
+            if len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth):
+                try:
+                    chunk = _DECODE(payload)
+                    answer.kind = chunk.object if chunk.type is None else None
+                except DECODE_ERRORS:
+                    pass
         if chunk is None:
-            return False
+            chunk = _CHUNK.read(payload, answer.max_depth)
+            if chunk is None:
+                return False
         if answer.id is None or answer.model is None:  # the first that is named counts: Groq's compound ids change
-            answer.identify(answer.id or chunk.get("id"), answer.model or chunk.get("model"))
-        get = chunk.get
-        choices, usage = _objects(get("choices")), get("usage")
-        if usage or "x_groq" in chunk:
+            answer.identify(answer.id or chunk.id, answer.model or chunk.model)
+        choices, usage = chunk.choices or (), chunk.usage
+        if usage or chunk.x_groq is not None:
             self._read_usage(chunk)
-        if get("error") or get("object") == "error" or (not choices and answer.event_name() == "error"):
-            self._fail(error_body(chunk) or provider_error(None, chunk))
+        if chunk.error or chunk.object == "error" or (not choices and answer.event_name() == "error"):
+            members = read_object(payload, None) or {}
+            self._fail(error_body(members) or provider_error(None, members))
             return True
         if not choices and not usage:  # Azure's filter results, llama.cpp's progress
             answer.raw(name="choices")
-        if "citations" in chunk:
+        if chunk.citations is not None:
             self._read_sources(chunk)
         for choice in choices:
-            self._choice(choice, whole=get("object") == "chat.completion")  # of a server that did not stream
-        if not usage and len(choices) == len(self._choices) == 1:
+            self._choice(choice, choice.message if chunk.object == "chat.completion" else choice.delta)
+        if self._shape and not usage and len(choices) == len(self._choices) == 1:
             self._warm()
-        return "choices" in chunk or get("object") in _OBJECTS
+        return chunk.choices is not None or chunk.object in _OBJECTS
 
-    def _choice(self, choice: Members, *, whole: bool) -> None:
-        index = choice.get("index")
-        index = index if type(index) is int and index >= 0 else 0
+    def _choice(self, choice: _Choice, delta: Any) -> None:
+        index = choice.index
+        if type(index) is not int or index < 0:
+            index = 0
         state = self._choices.get(index)
         if state is None:
             state = self._choices[index] = _OpenChoice(index)
-        delta = choice.get("message" if whole else "delta")
         if type(delta) is dict:
-            names = [name for name in cast("Members", delta) if name in _DELTA and delta[name] not in _NOTHING]
+            members: Members = delta
+            names = [name for name, value in members.items() if value and name in _DELTA]
             for name in sorted(names, key=_ORDER.__getitem__) if len(names) > 1 else names:
-                _DELTA[name](self, state, delta[name], cast("Members", delta))
-        elif text_of(choice.get("text")):  # the legacy completions endpoint
-            self._text(state, choice["text"])
+                _DELTA[name](self, state, members[name], members)
+        elif choice.text and isinstance(choice.text, str):  # the legacy completions endpoint
+            self._text(state, choice.text)
             self._shape = "text"
         if self._sources:
             self._cite_sources(state)
-        if choice.get("usage"):  # Moonshot
-            self._merge_usage(choice["usage"])
-        reason = choice.get("finish_reason")
-        if type(reason) is str and reason:
+        if choice.usage:  # Moonshot
+            self._merge_usage(choice.usage)
+        reason = choice.finish_reason
+        if reason and type(reason) is str:
             self.answer.stop(index, FINISH_REASONS.get(reason, "other"), reason)
             self._finish_choice(state)
             if state.calls is not None:
@@ -261,29 +322,33 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     def _warm(self) -> None:
         """Let the next chunk take the short way, if it is another piece of the same: its shape is proven then."""
-        state = self._choices.get(0)
-        if state is None or not self.hot:
+        state, decode = self._choices.get(0), _HOT.get(self._shape)
+        if state is None or decode is None or not self.hot:
             return
-        block: OpenBlock | None
-        pieces: Pieces | None
-        make: type[TextDelta | ReasoningDelta] | None = None
-        beside: object = None
+        size = self._shallow
         match self._shape:
-            case "content" | "text":
-                block = pieces = state.text
-                make = TextDelta
-            case "refusal":
-                block = pieces = state.refusal
-                make = TextDelta
+            case "content" | "text" | "refusal":
+                text = self._open(state.refusal if self._shape == "refusal" else state.text)
+                if text is not None:
+                    self.quick = _more_text(decode, partial(TextDelta, text.index), text.tail, size)
             case "tool_calls":
-                block = pieces = self._call if self._call and self._call.scanner is None else None
-                beside = self._call_index
+                call, index = self._open(self._call), self._call_index
+                if call is not None and call.scanner is None and type(index) is int:
+                    say = partial(ToolCallDelta, call.index, call.id)
+                    self.quick = _more_arguments(decode, say, call.tail, index, size)
             case _:
-                block, make = state.reasoning, ReasoningDelta
-                pieces = state.reasoning.parts[0] if state.reasoning and state.reasoning.parts else None
-                beside = state.details.last if state.details and self._shape.endswith("details") else None
-        if block is not None and pieces is not None and not block.half and block.index in self.answer.open:
-            self._hot = (_HOT.get(self._shape), make, block, pieces, beside)
+                block, entry = self._open(state.reasoning), state.details.last if state.details else None
+                if block is not None and block.parts:
+                    tail, thought = block.parts[0].tail, partial(ReasoningDelta, block.index)
+                    self.quick = (
+                        _more_text(decode, thought, tail, size)
+                        if entry is None
+                        else _more_detailed(decode, thought, tail, entry, size)
+                    )
+
+    def _open(self, block: B | None) -> B | None:
+        """The block, if a piece may go straight to it: it is open, and no half of a character is waiting."""
+        return block if block is not None and not block.half and block.index in self.answer.open else None
 
     # -- members of a delta -------------------------------------------------------------------------------------------
 
@@ -441,26 +506,26 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     # -- members of a chunk -------------------------------------------------------------------------------------------
 
-    def _read_usage(self, chunk: Members) -> None:
+    def _read_usage(self, chunk: _Chunk) -> None:
         """Usage stands on a chunk of its own, on the last, on every one, inside the choice, or under ``x_groq``."""
-        groq, usage = chunk.get("x_groq"), chunk.get("usage")
+        groq, usage = chunk.x_groq, chunk.usage
         if isinstance(groq, dict):
             self._merge_usage(cast("Members", groq).get("usage"))
-        if isinstance(usage, dict) and isinstance(chunk.get("cost"), dict) and "cost" not in usage:
-            usage = {**usage, "cost": chunk["cost"]}  # Venice keeps it beside
+        if isinstance(chunk.cost, dict) and isinstance(usage, dict) and "cost" not in usage:
+            usage = {**usage, "cost": chunk.cost}  # Venice keeps it beside
         self._merge_usage(usage)
 
     def _merge_usage(self, usage: Any) -> None:
-        if isinstance(usage, dict) and usage and usage != self._usage:
-            self._usage = _usage.merge(self._usage, cast("Members", usage))
+        if type(usage) is dict and usage and usage != self._usage:
+            self._usage = _usage.merge(self._usage, usage)
             self.answer.report(_usage.read(self._usage))
 
-    def _read_sources(self, chunk: Members) -> None:
+    def _read_sources(self, chunk: _Chunk) -> None:
         """A growing list of addresses that every chunk repeats (Perplexity), or that the last one brings (xAI)."""
-        urls = chunk.get("citations")
+        urls = chunk.citations
         if not isinstance(urls, list) or len(urls) <= len(self._sources):
             return
-        titles = {text_of(found.get("url")): text_of(found.get("title")) for found in _objects(chunk.get("search_results"))}
+        titles = {text_of(found.get("url")): text_of(found.get("title")) for found in _objects(chunk.search_results)}
         for url in urls[len(self._sources) :]:
             self._sources.append((text_of(url), titles.get(text_of(url)) or None))
 
@@ -497,7 +562,6 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 self._settle(state)
                 if state.calls is not None:
                     state.calls.cut()
-        self._hot = _COLD
         super()._fail(error)
 
 
@@ -517,7 +581,6 @@ _DELTA: Final[Mapping[str, Callable[[OpenAIChatNormalizer, _OpenChoice, Any, Mem
     "tool_calls": OpenAIChatNormalizer._tool_calls,
 }
 _ORDER: Final = {name: place for place, name in enumerate(_DELTA)}
-_NOTHING: Final[tuple[Any, ...]] = (None, "", [])
 
 
 def _objects(value: Any) -> list[Members]:

@@ -8,19 +8,19 @@ say of an item is authoritative.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack, cast
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from streamfold.blocks import ApprovalBlock, Block, Citation, Executor, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import BlockKind, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, read_object
-from streamfold.pieces import MANY
+from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
-from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript, OpenWhole
-from streamfold.providers._table import BaseNormalizer, Cursor, text_of, whole_number
+from streamfold.providers._table import BaseNormalizer, Cursor, Quick, Say, text_of, whole_number
 
 __all__ = ["OpenAIResponsesNormalizer"]
 
@@ -186,9 +186,6 @@ _DECODE: Final = _EVENT.decode
 _RESPONSE: Final = Reader(_Response)
 
 
-_COLD: Final = (None, None, None, None, None, None, None)
-
-
 class _Item:
     """One output item while it streams."""
 
@@ -211,52 +208,29 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     surface = "openai-responses"
     terminal = "a terminal event"
-    hot = True
-    """Whether deltas of one block in a row may take the short way. For tests only."""
 
-    def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
-        super().__init__(after=after, **settings)
+    def _begin(self) -> None:
         self._items: dict[object, _Item] = {}
         self._by_id: dict[str, _Item] = {}
         self._latest: _Item | None = None
         self._media: OpenMedia | None = None
         self._transcript: OpenTranscript | None = None
         self._pending_error: ErrorEvent | None = None
-        if after is not None and after.last_sequence is not None:
-            self.next_sequence = after.last_sequence + 1
-        self._replaying = self.next_sequence is not None
-        # Where another delta like the last one goes: how it is read, what it becomes, the wire's output index and part,
-        # block, pieces, and our number of the part.
-        self._hot: tuple[Any, Any, Any, Any, Any, Any, Any] = _COLD
+        self._replaying = False
 
-    def quick(self, payload: Payload) -> Event | None:
-        """See :meth:`BaseNormalizer.quick`: the next delta of the block that the last one was of."""
-        decode, make, wire_index, wire_part, block, pieces, part = self._hot
-        if decode is None or type(payload) is not bytes or len(payload) > self._shallow and depth_exceeds(payload, self.answer.max_depth):
-            return None
-        try:
-            event = decode(payload)
-        except DECODE_ERRORS:
-            return None
-        piece, number = event.delta, event.sequence_number
-        if number != self.next_sequence or event.output_index != wire_index or event.part != wire_part or not piece:
-            return None
-        if number is not None:
-            self.next_sequence = number + 1
-        pieces.tail.append(piece)
-        if len(pieces.tail) > MANY:
-            pieces.roll()
-        if make is TextDelta:
-            return TextDelta(block.index, piece)
-        return ReasoningDelta(block.index, piece, part) if make is not None else ToolCallDelta(block.index, block.id, piece)
+    def _resume(self, after: Cursor) -> None:
+        super()._resume(after)
+        if after.last_sequence is not None:
+            self.next_sequence = after.last_sequence + 1
+            self._replaying = True
 
     def replay(self) -> None:
         """A new connection begins: drop what it repeats."""
+        super().replay()
         self._replaying = self.next_sequence is not None
-        self._hot = _COLD
 
     def _mean(self, payload: Payload) -> bool:
-        self._hot = _COLD
+        self.quick = None
         answer = self.answer
         event: _Event | None = None
         if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
@@ -397,7 +371,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if not item.type:
             self._begin_item(item, members)
             if members.get("type") == "function_call" and item.block is not None:
-                self._warm("response.function_call_arguments.delta", event, item.block, None, 0)
+                self._warm_call("response.function_call_arguments.delta", event, item.block, 0)
         self.answer.meant = True
 
     def _item_done(self, event: _Event) -> None:
@@ -478,7 +452,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             if part.get("text") or part.get("refusal"):
                 self.answer.settle_text(block, text_of(part.get("text") or part.get("refusal")))
             elif kind == "text":
-                self._warm("response.output_text.delta", event, block, TextDelta, event.content_index)
+                self._warm_text("response.output_text.delta", event, block)
         self.answer.meant = True
 
     def _part_done(self, event: _Event) -> None:
@@ -515,7 +489,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if piece:
             block = self._part_block(self._item(event), "text", event.content_index)
             self.answer.text(block, piece)
-            self._warm(event.type, event, block, TextDelta, event.content_index)
+            self._warm_text(event.type, event, block)
 
     def _refusal_delta(self, event: _Event) -> None:
         piece = text_of(event.delta)
@@ -578,7 +552,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if piece:
             block, number = self._reasoning_block(event), whole_number(part) or 0
             self.answer.reasoning(block, piece, (family, number))
-            self._warm(event.type, event, block, ReasoningDelta, part, block.part((family, number)))
+            ours = block.part((family, number))
+            say = partial(ReasoningDelta, block.index, part=ours) if ours else partial(ReasoningDelta, block.index)
+            self._warm(event.type, event, block, part, say, block.parts[ours])
 
     def _summary_done(self, event: _Event) -> None:
         self._settle_reasoning(event, "summary", event.summary_index)
@@ -670,7 +646,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             return
         self.answer.arguments(call, piece)
         if piece:
-            self._warm(event.type, event, call, None, part if part is not None else event.content_index)
+            self._warm_call(event.type, event, call, part if part is not None else event.content_index)
 
     def _arguments_done(self, event: _Event) -> None:
         """The authoritative text; for a cut call it is the part that came, and the item says so."""
@@ -740,13 +716,47 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             self.answer.close(self._transcript)
         self._transcript = None
 
-    def _warm(self, kind: str, event: _Event, block: OpenBlock, make: Any, part: Any, number: int = 0) -> None:
-        """Let another delta of that block take the short way."""
+    def _warm_text(self, kind: str, event: _Event, block: OpenBlock) -> None:
+        self._warm(kind, event, block, event.content_index, partial(TextDelta, block.index), block)
+
+    def _warm_call(self, kind: str, event: _Event, call: OpenBlock, part: Any) -> None:
+        if isinstance(call, OpenCall):
+            self._warm(kind, event, call, part, partial(ToolCallDelta, call.index, call.id), call)
+
+    def _warm(self, kind: str, event: _Event, block: OpenBlock, part: Any, say: Say, pieces: Pieces) -> None:
+        """Let another delta of that block take the short way.
+
+        Args:
+            kind: The type of the deltas.
+            event: Whose ``output_index`` they have.
+            block: Which they belong to.
+            part: What the wire calls the part of the item.
+            say: The event of a piece.
+            pieces: Where it goes.
+        """
         decode = _HOT.get(kind)
         if self.hot and decode is not None and not block.half and block.index in self.answer.open:
-            pieces = block.parts[number] if isinstance(block, OpenReasoning) else block
-            wire_part = part if part is not None else 0
-            self._hot = (decode, make, event.output_index, wire_part, block, pieces, number)
+            self.quick = self._more(decode, event.output_index, part if part is not None else 0, say, pieces.tail)
+
+    def _more(self, decode: Callable[[bytes], Any], index: object, part: object, say: Say, tail: list[str]) -> Quick:
+        size, depth = self._shallow, self.answer.max_depth
+
+        def quick(payload: Payload) -> Event | None:
+            if type(payload) is not bytes or len(tail) > MANY or (len(payload) > size and depth_exceeds(payload, depth)):
+                return None
+            try:
+                event = decode(payload)
+            except DECODE_ERRORS:
+                return None
+            piece, number = event.delta, event.sequence_number
+            if number != self.next_sequence or event.output_index != index or event.part != part or not piece:
+                return None
+            if number is not None:
+                self.next_sequence = number + 1
+            tail.append(piece)
+            return say(piece)
+
+        return quick
 
 
 PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text", "text": "text", "refusal": "refusal"}

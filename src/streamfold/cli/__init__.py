@@ -1,0 +1,12 @@
+"""The command line: ``streamfold fold | events | frames``. Needs the extra ``streamfold[cli]``; the library does not."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+try:
+    from streamfold.cli.commands import main
+except ModuleNotFoundError as missing:
+    if missing.name not in ("click", "rich"):
+        raise
+    from streamfold.cli._missing import main
