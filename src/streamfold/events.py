@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from functools import cache
-from typing import Any, ClassVar, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -411,18 +411,25 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_embed)
 
 def encode_event(event: Event) -> bytes:
     """The event as one line of JSON in UTF-8, without a line end."""
+    return encode_json(event)
+
+
+def encode_json(value: Any) -> bytes:
+    """Whatever is made of events and blocks, as one line of JSON in UTF-8; JSON text in it is embedded."""
     try:
-        return _ENCODER.encode(event)
-    except UnicodeEncodeError:  # half a surrogate pair in an event made by hand: none of ours holds one
-        return _ENCODER.encode(_encodable(event))
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair in something made by hand: none of ours holds one
+        return _ENCODER.encode(_encodable(value))
 
 
 def _encodable(value: Any) -> Any:
     """The same value with every unpaired surrogate replaced by U+FFFD."""
     if isinstance(value, str):
         return type(value)(value.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return tuple(_encodable(item) for item in value)
+    if isinstance(value, dict):
+        return {name: _encodable(item) for name, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, msgspec.Struct):
         return type(value)(*(_encodable(getattr(value, name)) for name in value.__struct_fields__))
     return value

@@ -6,14 +6,15 @@ appended to, open blocks by views of their growing text. Blocks and text are mad
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from streamfold.blocks import Block, JSONText, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock
+from streamfold.blocks import Block, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock
 from streamfold.errors import StreamError
-from streamfold.events import ErrorEvent, Stop, Usage
+from streamfold.events import ErrorEvent, Stop, Usage, encode_json
 
 __all__ = ["BlockView", "Choice", "Outcome", "Snapshot"]
 
@@ -62,7 +63,7 @@ class Choice(msgspec.Struct, frozen=True):
         return tuple(block for block in self.blocks if isinstance(block, ToolCallBlock) and block.state != "ready")
 
 
-class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, repr_omit_defaults=True):
+class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     """An answer as it stands.
 
     ``text``, ``reasoning``, ``tool_calls``, ``withheld_calls`` and ``stop`` are those of choice 0.
@@ -150,20 +151,36 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, repr_omit_defau
         Members: ``id``, ``model``, ``surface``, ``outcome``, ``stop``, ``text``, ``reasoning``, ``blocks``,
         ``tool_calls``, ``withheld_calls``, ``usage``, ``error``, ``warnings``, and ``choices`` where there are several.
         """
+        first = _choice_members(self._first)
         members: dict[str, Any] = {
             "id": self.id,
             "model": self.model,
             "surface": self.surface,
             "outcome": self.outcome,
-            **_choice_members(self._first),
+            "stop": first.pop("stop"),
+            "text": first.pop("text"),
+            "reasoning": first.pop("reasoning"),
             "blocks": self.blocks,
+            **first,
             "usage": self.usage,
             "error": self.error,
             "warnings": self.warnings,
         }
         if self.choices > 1:
-            members["choices"] = [{"index": n, **_choice_members(self.choice(n))} for n in range(self.choices)]
-        return _ENCODER.encode(members).decode()
+            members["choices"] = [{"index": choice.index, **_choice_members(choice)} for choice in self._every_choice()]
+        return encode_json(members).decode()
+
+    def _every_choice(self) -> Iterator[Choice]:
+        """The choices that came, in order. Sorted in one go: a choice may be anything a provider says it is."""
+        stops = {stop.choice: stop for stop in self._stops}
+        blocks: dict[int, list[Block]] = {number: [] for number in (0, *stops)}
+        for block in self.blocks:
+            blocks.setdefault(block.choice, []).append(block)
+        return (Choice(n, tuple(blocks[n]), stops.get(n, Stop(n))) for n in sorted(blocks))
+
+    def __repr__(self) -> str:
+        names = ("surface", "id", "model", "outcome", "choices", "blocks", "stop", "usage", "error", "warnings")
+        return f"Snapshot({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and (self is other or self._parts() == other._parts())
@@ -195,12 +212,3 @@ def _choice_members(choice: Choice) -> dict[str, Any]:
 
 def _call_members(call: ToolCallBlock) -> dict[str, str]:
     return {"id": call.id, "name": call.name, "arguments": call.arguments}
-
-
-def _embed(value: object) -> msgspec.Raw:
-    if isinstance(value, JSONText):
-        return msgspec.Raw(value.encode())
-    raise NotImplementedError(f"no snapshot holds a {type(value).__name__}")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_embed)
