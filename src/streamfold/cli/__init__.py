@@ -1,4 +1,4 @@
-"""The command line: ``streamfold fold | events | frames``. Needs the extra ``streamfold[cli]``; the library does not."""
+"""The command line, ``streamfold``. It needs the extra ``streamfold[cli]``; the library does not."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from io import UnsupportedOperation
 from itertools import chain
@@ -62,7 +62,7 @@ class Input:
         return size(self.count) + (f" of {size(self.total)}" if self.total else "")
 
     @contextmanager
-    def meter(self) -> Iterator[None]:
+    def meter(self) -> Generator[None]:
         """Show a bar on standard error while a large file is read, where that disturbs nothing."""
         if self.total is None or self.total < LARGE or not sys.stderr.isatty() or sys.stdout.isatty():
             yield

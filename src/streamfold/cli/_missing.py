@@ -10,7 +10,7 @@ __all__ = ["MESSAGE", "main"]
 MESSAGE: Final = "streamfold: the command line needs click and rich: pip install streamfold[cli]"
 
 
-def _say_so() -> NoReturn:
+def _say_so(**_settings: object) -> NoReturn:
     print(MESSAGE, file=sys.stderr)
     sys.exit(2)
 

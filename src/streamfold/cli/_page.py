@@ -1,36 +1,30 @@
-"""Where a drawing goes: plain lines into a file or a pipe, or a terminal whose last rows are drawn anew."""
+"""Where a drawing goes: plain lines into a file or a pipe, or a terminal."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Protocol
 
 import click
-from rich.console import Console
-from rich.control import Control
-from rich.segment import ControlType
-from rich.text import Text
 
 from streamfold.snapshot import Snapshot
-from streamfold.views.terminal import Drawing, Line, Span, plain, wrap
+from streamfold.views.lines import Line, plain
+from streamfold.views.terminal import Drawing
 
-__all__ = ["Page", "Paper", "Screen", "page"]
-
-_LOOKS: Final = {
-    "": "",
-    "dim": "dim",
-    "reasoning": "dim italic",
-    "name": "bold cyan",
-    "key": "cyan",
-    "value": "green",
-    "note": "yellow",
-    "error": "bold red",
-}
+__all__ = ["Page", "Paper", "page"]
 
 
 class Page(Protocol):
-    """What a drawing is shown on."""
+    """What a drawing is shown on.
+
+    Attributes:
+        seen_with_errors: Who looks at it sees standard error too, so that nothing needs to be said twice.
+    """
+
+    @property
+    def seen_with_errors(self) -> bool: ...
 
     def show(self, drawing: Drawing, progress: str) -> None:
         """Show what the drawing has become since the last time."""
@@ -42,16 +36,18 @@ class Page(Protocol):
 
 
 def page() -> Page:
-    """A screen if standard output is one, else paper."""
-    if sys.stdout is not None and sys.stdout.isatty():
-        console = Console(highlight=False)
-        if not console.is_dumb_terminal:
-            return Screen(console)
+    """A screen if standard output is one that can move its cursor, else paper."""
+    if sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
+        from streamfold.cli._screen import Screen  # rich takes a while to load, and nothing else needs it
+
+        return Screen()
     return Paper()
 
 
 class Paper:
     """Lines once they are final, without colours and unwrapped."""
+
+    seen_with_errors = False
 
     def show(self, drawing: Drawing, progress: str) -> None:
         """Print what has become final."""
@@ -59,56 +55,9 @@ class Paper:
 
     def finish(self, drawing: Drawing, answer: Snapshot) -> None:
         """Print the rest."""
-        self._print(drawing.finish(answer))
+        self._print([*drawing.take(), *drawing.finish(answer)])
 
     def _print(self, lines: Iterable[Line]) -> None:
-        click.echo("".join(f"{plain(line)}\n" for line in lines), nl=False)
-        
-
-class Screen:
-    """A terminal. What is final is printed once and scrolls away; below it, a few rows are drawn over and over."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._region: list[Line] = []  # the rows below
-
-    def show(self, drawing: Drawing, progress: str) -> None:
-        """Print what has become final, and draw the rest as it stands."""
-        width, height = self._size()
-        final = drawing.take(width)
-        status = Line((Span(f"… {progress}", "dim"),))
-        self._draw(final, [*drawing.tail(width, height - 2), *wrap(status, width)[:1]], width)
-
-    def finish(self, drawing: Drawing, answer: Snapshot) -> None:
-        """Print the rest."""
-        width, _ = self._size()
-        self._draw([*drawing.take(width), *drawing.finish(answer)], [], width)
-
-    def _size(self) -> tuple[int, int]:
-        size = self._console.size
-        return max(size.width - 1, 2), max(size.height, 3)  # a column to spare: terminals disagree on some widths
-
-    def _draw(self, final: list[Line], region: list[Line], width: int) -> None:
-        with self._console:  # all of it is one write: nothing flickers
-            self._erase()
-            rows = [row for line in final for row in wrap(line, width)]
-            for row in rows:
-                self._print(row, end="\n")
-            for number, row in enumerate(region):
-                self._print(row, end="\n" if number < len(region) - 1 else "")
-            self._region = region
-
-    def _erase(self) -> None:
-        if not self._region:
-            return
-        width = self._console.width  # after a resize the terminal has wrapped the rows anew
-        count = sum(max(1, -(-row_cells(row) // width)) for row in self._region)
-        clear = (ControlType.ERASE_IN_LINE, 2)
-        above = [(ControlType.CURSOR_UP, 1), clear] * (count - 1)
-        self._console.control(Control(ControlType.CARRIAGE_RETURN, clear, *above))
-
-    def _print(self, row: Line, end: str) -> None:
-        text = Text(row.gutter, _LOOKS["dim"])
-        for span in row.spans:
-            text.append(span.text, _LOOKS[span.style])
-        self._console.print(text, end=end, soft_wrap=True)
+        text = "".join(f"{plain(line)}\n" for line in lines)
+        if text:
+            click.echo(text, nl=False)  # which flushes

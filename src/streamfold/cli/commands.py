@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from functools import partial, wraps
-from typing import IO, Any, Final, TypeVar
+from collections.abc import Callable
+from typing import IO, Any, Final, TypeAlias
 
 import click
 import msgspec
@@ -14,8 +13,7 @@ import msgspec
 from streamfold import (
     ErrorEvent,
     FramingError,
-    UnifiedStream,
-    UsageError,
+    Snapshot,
     __version__,
     encode_event,
     iter_unified,
@@ -23,8 +21,203 @@ from streamfold import (
     parse_event_stream,
 )
 from streamfold.cli._input import Input, told_framing
-from streamfold.cli._main import Main, complain, finishing
+from streamfold.cli._main import COMPLETE, FAULTY, INTERRUPTED, WRONG_USAGE, Main, complain, ending
+from streamfold.cli._page import Page, page
 from streamfold.decoder import FRAMINGS
 from streamfold.providers.registry import PROVIDERS
-from streamfold.snapshot import Snapshot
-from streamfold.views.terminal import Drawing, error_line, json_line
+from streamfold.views.lines import neutral_json
+from streamfold.views.terminal import Drawing, error_line
+
+__all__ = ["main"]
+
+Option: TypeAlias = Callable[[Any], Any]
+
+
+@click.group(cls=Main, invoke_without_command=True)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Read the streamed answer of a language-model provider.
+
+    FILE is a recording, or - for standard input, live pipes included:
+
+    \b
+        curl -N … | streamfold fold -
+
+    \b
+    Exit codes:
+        0    the answer is complete
+        1    it failed, was truncated, or could not be read
+        2    wrong usage, or no such file
+        130  interrupted
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(WRONG_USAGE)
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+
+def _bound(context: click.Context, parameter: click.Parameter, value: int) -> int | None:
+    return value or None
+
+
+_READING: Final[tuple[Option, ...]] = (
+    click.argument("file", type=click.File("rb")),
+    click.option(
+        "--framing", type=click.Choice(FRAMINGS), default="auto", help="How the bytes are framed.", show_default=True
+    ),
+    click.option(
+        "--max-frame-bytes",
+        type=click.IntRange(min=0),
+        metavar="N",
+        default=limits.MAX_FRAME_BYTES,
+        callback=_bound,
+        help="Bound of one unfinished frame, in bytes; 0 is no bound.",
+        show_default=True,
+    ),
+    click.option("--chunk", type=click.IntRange(min=1), metavar="N", help="Re-cut the input into reads of N bytes."),
+)
+_MEANING: Final[tuple[Option, ...]] = (
+    click.option(
+        "--provider", type=click.Choice(list(PROVIDERS)), default="auto", help="Whose stream it is.", show_default=True
+    ),
+    click.option("--think-tags", is_flag=True, help="Take <think>…</think> in text for reasoning."),
+)
+
+
+def _options(*options: Option) -> Option:
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+@main.command()
+@_options(*_READING, *_MEANING)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a drawing.")
+@ending
+def fold(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) -> int:
+    """Fold a stream into its answer.
+
+    On a terminal the answer is drawn while it comes; elsewhere its lines are printed without colours. The last line
+    says how it ended and what it cost.
+    """
+    source = Input(file, chunk)
+    return _fold_to_json(source, settings) if as_json else _draw(source, page(), settings)
+
+
+def _fold_to_json(source: Input, settings: dict[str, Any]) -> int:
+    stream = iter_unified(source, raw="none", **settings)
+    code = COMPLETE
+    with source.meter():
+        try:
+            with stream:
+                deque(stream, maxlen=0)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except OSError:  # the stream has said so
+            pass
+    answer = stream.snapshot()
+    _print_json(answer.to_json().encode())
+    return code or _report(answer)
+
+
+def _draw(source: Input, where: Page, settings: dict[str, Any]) -> int:
+    drawing = Drawing()
+    source.before_read = lambda: where.show(drawing, source.progress())
+    stream = iter_unified(source, raw="none", **settings)
+    code = COMPLETE
+    with source.meter():
+        try:
+            with stream:
+                for event in stream:
+                    drawing.push(event)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except BrokenPipeError:
+            raise
+        except OSError:  # the stream has said so
+            pass
+    answer = stream.snapshot()
+    where.finish(drawing, answer)
+    return code or (_code(answer) if where.seen_with_errors else _report(answer))
+
+
+@main.command()
+@_options(*_READING, *_MEANING)
+@click.option(
+    "--raw",
+    type=click.Choice(["all", "unknown", "none"]),
+    default="all",
+    help="Which raw events to print: all, those of unknown kinds, or none.",
+    show_default=True,
+)
+@ending
+def events(file: IO[bytes], chunk: int | None, **settings: Any) -> int:
+    """Print each unified event of a stream as a line of JSON."""
+    source = Input(file, chunk)
+    source.before_read = sys.stdout.flush
+    code = COMPLETE
+    with source.meter(), iter_unified(source, **settings) as stream:
+        for event in stream:
+            _print_json(encode_event(event))
+            if isinstance(event, ErrorEvent):
+                complain(error_line(event) if event.fatal else f"warning: {error_line(event)}")
+                code = FAULTY if event.fatal else code
+    return code
+
+
+@main.command()
+@_options(*_READING)
+@ending
+def frames(file: IO[bytes], chunk: int | None, framing: Any, max_frame_bytes: int | None) -> int:
+    """Print each frame of a stream as a line of JSON.
+
+    A frame of an event stream has event, data, id and retry; an item of a JSON array has data only.
+    """
+    source = Input(file, chunk)
+    source.before_read = sys.stdout.flush
+    with source.meter():
+        chunks = iter(source)
+        if framing == "auto":
+            framing, chunks = told_framing(chunks)
+        members = ("event", "data", "id", "retry") if framing == "sse" else ("data",)
+        try:
+            with parse_event_stream(chunks, framing=framing, max_frame_bytes=max_frame_bytes) as stream:
+                for frame in stream:
+                    _print_json(msgspec.json.encode({name: getattr(frame, name) for name in members}))
+                    if not frame.complete:
+                        complain("warning: the input ended before the last frame was closed by a blank line")
+        except FramingError as fault:
+            complain(str(fault))
+            return FAULTY
+    return COMPLETE
+
+
+# -- output -----------------------------------------------------------------------------------------------------------
+
+
+def _print_json(line: bytes) -> None:
+    if sys.stdout.isatty():
+        line = neutral_json(line.decode()).encode()
+    sys.stdout.buffer.write(line + b"\n")
+
+
+def _report(answer: Snapshot) -> int:
+    """Say what went wrong."""
+    for warning in answer.warnings:
+        complain(f"warning: {error_line(warning)}")
+    if answer.error is not None:
+        complain(error_line(answer.error))
+    return _code(answer)
+
+
+def _code(answer: Snapshot) -> int:
+    return COMPLETE if answer.error is None else FAULTY

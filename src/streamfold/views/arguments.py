@@ -39,7 +39,7 @@ class Arguments:
         self._fresh = False  # the innermost one is empty so far
         self._key_next = False
         self._quoted: Style | None = None  # inside a string, of this style
-        self._held = ""  # an escape that is not whole
+        self._held: str = ""  # an escape that is not whole
         self._shown = False  # something has come out
 
     def feed(self, text: str) -> Iterator[Span]:
@@ -50,7 +50,8 @@ class Arguments:
             if not first:
                 self._held = text
                 return
-            self._held, self._json = "", first in '{["'
+            self._held = ""
+            self._json = first in '{["'
         if not self._json:
             yield Span(text)
             return

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ["BLANK", "Flow", "Line", "Span", "Style", "cells", "neutral", "one_line", "plain", "wrap"]
+__all__ = ["BLANK", "Flow", "Line", "Span", "Style", "cells", "neutral", "neutral_json", "one_line", "plain", "wrap"]
 
 Style: TypeAlias = Literal["", "dim", "reasoning", "name", "key", "value", "note", "error"]
 """What a span is, not how it looks: colours are the terminal's business."""
@@ -31,10 +31,12 @@ class Line(NamedTuple):
     Attributes:
         spans: What it says.
         gutter: Stands before every row that it is wrapped into.
+        below: It is the rest of a line whose first rows were given away; ``gutter`` has its indentation.
     """
 
     spans: tuple[Span, ...]
     gutter: str = ""
+    below: bool = False
 
 
 BLANK: Final = Line(())
@@ -63,6 +65,11 @@ def neutral(text: str) -> str:
     turn the direction of writing, which can make a line read as what it is not. Line ends and tabs stay.
     """
     return _UNSAFE.sub(lambda found: _SHOWN.get(found[0], "\ufffd"), text)
+
+
+def neutral_json(text: str) -> str:
+    """JSON text that means the same, with nothing in it that a terminal would obey."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str, limit: int = 500) -> str:
@@ -103,23 +110,27 @@ _TAB: Final = "    "
 def wrap(line: Line, width: int) -> list[Line]:
     """The rows that the line takes at this width, at least one.
 
-    Broken between words, inside a word only where it is longer than a row; rows below an item of a list are indented like
-    its text. All rows but the last stay as they are whatever is appended to the line, so they can be printed while
+    Broken between words, inside a word only where it is longer than a row; rows below an item of a list are indented
+    like its text. All rows but the last stay as they are whatever is appended to the line, so they can be printed while
     the line still grows.
     """
     spans = tuple(Span(span.text.replace("\t", _TAB), span.style) for span in line.spans)
     text = "".join(span.text for span in spans)
     room = max(width - cells(line.gutter), 2)
     if cells(text) <= room:
-        return [Line(spans, line.gutter)]
-    item = _ITEM.match(text)
-    hang = " " * (item.end() if item is not None else 0)
-    if any(span.style == "key" for span in spans[:2]):
-        hang += "  "
+        return [line._replace(spans=spans)]
+    hang = "" if line.below else _hang(text, spans)
     if len(hang) > room // 2:
         hang = ""
     first, *more = _cut(spans, _breaks(text, room, room - len(hang)))
-    return [Line(first, line.gutter), *(Line(row, line.gutter + hang) for row in more)]
+    return [line._replace(spans=first), *(Line(row, line.gutter + hang, below=True) for row in more)]
+
+
+def _hang(text: str, spans: tuple[Span, ...]) -> str:
+    """How far the rows below the first one are indented."""
+    item = _ITEM.match(text)
+    depth = item.end() if item is not None else 0
+    return " " * (depth + 2 if any(span.style == "key" for span in spans[:2]) else depth)
 
 
 def _breaks(text: str, room: int, room_below: int) -> Iterator[int]:
@@ -187,7 +198,7 @@ class Flow:
         self.whole: deque[Line] = deque()
         self.begun = False  # a line that is not empty has come
         self._open: list[Span] = []
-        self._open_gutter = gutter
+        self._rest_of: Line | None = None  # the last row of the open line, where others were given away
         self._empty = 0  # lines held back
         self._cr = False  # the text so far ends in CR: half a line end, or a control character
 
@@ -219,7 +230,8 @@ class Flow:
         *rows, last = wrap(self._open_line(), width)
         for row in rows:
             self._give(row)
-        self._open, self._open_gutter = list(last.spans), last.gutter
+        if rows:
+            self._open, self._rest_of = list(last.spans), last
 
     def close(self) -> None:
         """End the open line."""
@@ -234,7 +246,8 @@ class Flow:
         return [*self._held_back(), self._open_line()] if self._has_ink() else []
 
     def _open_line(self) -> Line:
-        return Line(tuple(self._open), self._open_gutter)
+        line = self._rest_of or Line((), self.gutter)
+        return line._replace(spans=tuple(self._open))
 
     def _has_ink(self) -> bool:
         return any(span.text.strip() for span in self._open)
@@ -252,4 +265,4 @@ class Flow:
             self._give(self._open_line())
         else:
             self._empty += 1
-        self._open, self._open_gutter = [], self.gutter
+        self._open, self._rest_of = [], None

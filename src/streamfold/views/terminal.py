@@ -8,9 +8,9 @@ the rest is drawn again. Each line is made once, so the cost is linear however l
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from streamfold.blocks import (
     ApprovalBlock,
@@ -24,6 +24,7 @@ from streamfold.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     TranscriptBlock,
+    TranscriptSource,
 )
 from streamfold.errors import StreamError
 from streamfold.events import (
@@ -43,9 +44,11 @@ from streamfold.events import (
 )
 from streamfold.snapshot import Snapshot
 from streamfold.views.arguments import Arguments
-from streamfold.views.lines import BLANK, Flow, Line, Span, Style, neutral, one_line, plain, wrap
+from streamfold.views.lines import BLANK, Flow, Line, Span, Style, neutral, one_line, wrap
 
-__all__ = ["Drawing", "Line", "Span", "draw", "error_line", "neutral", "plain", "size", "usage_line", "wrap"]
+__all__ = ["Drawing", "draw", "error_line", "size", "usage_line"]
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | MediaDelta | TranscriptDelta
 
 _RESULT_LINES: Final = 8  # of what a provider-run tool gave back: whole pages may come
 _RESULT_CHARACTERS: Final = 600
@@ -84,9 +87,21 @@ class Drawing:
 
     def push(self, event: Event) -> None:
         """Draw what the event adds."""
-        handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            handler(self, event)
+        match event:
+            case TextDelta() | ReasoningDelta() | ToolCallDelta() | MediaDelta() | TranscriptDelta():
+                self._part(event.index, _GROWN_BY[type(event)]).grow(event)
+            case ToolCallStart():
+                self._part(event.index, _Call, event.choice).grow(event)
+            case BlockStart():
+                self._part(event.index, _PART_OF.get(event.kind, _Part), event.choice)
+            case BlockEnd():
+                self._end(event.block)
+            case Start():
+                self._begin(event)
+            case Restart():
+                self._restart(event)
+            case _:
+                return
 
     def take(self, width: int | None = None) -> list[Line]:
         """The lines that have become final since the last call.
@@ -110,75 +125,41 @@ class Drawing:
         """The rows that may still change, as they stand: the last ``height`` of them at ``width`` columns."""
         rows: deque[Line] = deque()
         for part in reversed(self._order):
-            lines = part.last(width, height)
-            for line in reversed(lines):
-                rows.extendleft(reversed(wrap(line, width)))
+            rows.extendleft(_rows_upwards(part.last(width, height), width))
             if len(rows) >= height:
                 break
-        else:
-            if rows and not self._headed:
-                rows.extendleft(reversed(self._head()))
+        if rows and not self._headed:
+            rows.extendleft(_rows_upwards(self._head(), width))
         return list(islice(rows, max(0, len(rows) - height), None))
 
     def finish(self, answer: Snapshot) -> list[Line]:
         """The lines that were not taken yet, blocks as ``answer`` has them, and those that close the answer."""
         for block in answer.blocks if self._open else ():
             if block.index in self._open:
-                self._block_end(BlockEnd(block.index, block))
+                self._end(block)
         lines = self.take()
         if not self._headed:
             lines = self._head()
         return [*lines, BLANK, *_closing(answer)]
 
-    # -- events -------------------------------------------------------------------------------------------------------
-
-    def _set_start(self, event: Start) -> None:
+    def _begin(self, start: Start) -> None:
         before = self._start
-        self._start = (
-            event if before is None else Start(event.surface, event.id or before.id, event.model or before.model)
-        )
+        if before is not None:
+            start = Start(start.surface, start.id or before.id, start.model or before.model)
+        self._start = start
 
     def _restart(self, event: Restart) -> None:
         self._open.clear()
         self._order.clear()
         note = _Part(0)
+        note.lead = [BLANK]
         note.flow.add_line(_line(f"restarted ({one_line(event.reason)}): what stands above is void", "note"))
         note.ended = True
         self._order.append(note)
 
-    def _block_start(self, event: BlockStart) -> None:
-        self._part(event.index, _PART_OF.get(event.kind, _Part), event.choice)
-
-    def _text(self, event: TextDelta) -> None:
-        self._part(event.index, _Text).add(event.text)
-
-    def _reasoning(self, event: ReasoningDelta) -> None:
-        part = self._part(event.index, _Reasoning)
-        if isinstance(part, _Reasoning):
-            part.add_part(event.text, event.part)
-
-    def _call_start(self, event: ToolCallStart) -> None:
-        part = self._part(event.index, _Call, event.choice)
-        if isinstance(part, _Call):
-            part.begin(event)
-
-    def _call_delta(self, event: ToolCallDelta) -> None:
-        self._part(event.index, _Call).add(event.delta)
-
-    def _media(self, event: MediaDelta) -> None:
-        part = self._part(event.index, _Media)
-        if isinstance(part, _Media):
-            part.grow(event)
-
-    def _transcript(self, event: TranscriptDelta) -> None:
-        part = self._part(event.index, _Transcript)
-        if isinstance(part, _Transcript):
-            part.revise(event)
-
-    def _block_end(self, event: BlockEnd) -> None:
-        part = self._part(event.index, _PART_OF.get(event.block.type, _Part), event.block.choice)
-        part.end(event.block)
-        self._open.pop(event.index, None)
+    def _end(self, block: Block) -> None:
+        self._part(block.index, _PART_OF.get(block.type, _Part), block.choice).end(block)
+        del self._open[block.index]
 
     def _part(self, index: int, kind: type[_Part], choice: int = 0) -> _Part:
         part = self._open.get(index)
@@ -195,18 +176,8 @@ class Drawing:
         return [_line(" · ".join(one_line(name) for name in names if name), "dim")] if names else []
 
 
-_HANDLERS: Final[Mapping[type[Any], Callable[[Drawing, Any], None]]] = {
-    Start: Drawing._set_start,
-    Restart: Drawing._restart,
-    BlockStart: Drawing._block_start,
-    TextDelta: Drawing._text,
-    ReasoningDelta: Drawing._reasoning,
-    ToolCallStart: Drawing._call_start,
-    ToolCallDelta: Drawing._call_delta,
-    MediaDelta: Drawing._media,
-    TranscriptDelta: Drawing._transcript,
-    BlockEnd: Drawing._block_end,
-}
+def _rows_upwards(lines: list[Line], width: int) -> Iterator[Line]:
+    return (row for line in reversed(lines) for row in reversed(wrap(line, width)))
 
 
 # -- the parts of a drawing: one a block ------------------------------------------------------------------------------
@@ -224,6 +195,9 @@ class _Part:
         self.ended = False
         self._pieces: list[str] = []  # of the text as it was drawn
         self._given = False  # some of its lines were taken
+
+    def grow(self, event: Delta) -> None:
+        """The block grows by a delta; a kind that does not know it waits for the whole block."""
 
     def add(self, text: str) -> None:
         """The text of the block grows."""
@@ -296,6 +270,10 @@ class _Part:
 
 
 class _Text(_Part):
+    def grow(self, event: Delta) -> None:
+        if isinstance(event, TextDelta):
+            self.add(event.text)
+
     def text_of(self, block: Block) -> str:
         return block.text if isinstance(block, TextBlock) else ""
 
@@ -306,7 +284,7 @@ class _Text(_Part):
             yield _line("(cut off)", "note", self.gutter)
 
 
-class _Refusal(_Part):
+class _Refusal(_Text):
     def put(self, text: str) -> None:
         if not self.flow.begun:
             self.flow.add_line(_line("declined:", "note"))
@@ -323,13 +301,14 @@ class _Reasoning(_Part):
         super().__init__(choice)
         self._number = 0  # of the part that is drawn
 
-    def add_part(self, text: str, number: int) -> None:
-        """A piece of one part; parts stand apart by an empty line."""
-        if number != self._number:
-            self._number = number
+    def grow(self, event: Delta) -> None:
+        if not isinstance(event, ReasoningDelta):
+            return
+        if event.part != self._number:  # parts stand apart by an empty line
+            self._number = event.part
             if self._pieces:
                 self.add("\n\n")
-        self.add(text)
+        self.add(event.text)
 
     def put(self, text: str) -> None:
         self.flow.add(text, "reasoning")
@@ -357,8 +336,13 @@ class _Call(_Part):
         self._json: bool | None = None
         self._arguments = Arguments()
 
-    def begin(self, call: ToolCallStart | ToolCallBlock) -> None:
-        """Draw whose call it is."""
+    def grow(self, event: Delta) -> None:
+        if isinstance(event, ToolCallStart):
+            self._begin(event)
+        elif isinstance(event, ToolCallDelta):
+            self.add(event.delta)
+
+    def _begin(self, call: ToolCallStart | ToolCallBlock) -> None:
         heading = _heading(call)
         if heading == self._heading:
             return
@@ -379,7 +363,7 @@ class _Call(_Part):
 
     def end(self, block: Block) -> None:
         if isinstance(block, ToolCallBlock):
-            self.begin(block)
+            self._begin(block)
         super().end(block)
 
     def text_of(self, block: Block) -> str:
@@ -395,10 +379,10 @@ class _Media(_Part):
         super().__init__(choice)
         self._bytes = 0
 
-    def grow(self, delta: MediaDelta) -> None:
-        """More of it has come."""
-        self._bytes += len(delta.data)
-        self.flow.set_open(Span(_media(delta.mime_type, self._bytes, delta.url), "name"))
+    def grow(self, event: Delta) -> None:
+        if isinstance(event, MediaDelta):
+            self._bytes += len(event.data)
+            self.flow.set_open(Span(_media(event.mime_type, self._bytes, event.url), "name"))
 
     def end(self, block: Block) -> None:
         self.flow.set_open()
@@ -416,10 +400,10 @@ class _Transcript(_Part):
         super().__init__(choice)
         self._text = ""
 
-    def revise(self, delta: TranscriptDelta) -> None:
-        """Words come, and may take the place of earlier ones: they stay open until the block is whole."""
-        self._text = self._text[: max(0, len(self._text) - delta.replaces)] + delta.text
-        self.flow.set_open(Span(" ".join(self._text.split()), "reasoning" if delta.source == "user" else ""))
+    def grow(self, event: Delta) -> None:
+        if isinstance(event, TranscriptDelta):  # it may take the place of words before it: all stay open
+            self._text = self._text[: max(0, len(self._text) - event.replaces)] + event.text
+            self.flow.set_open(Span(neutral(" ".join(self._text.split())), _SPOKEN[event.source]))
 
     def take(self, width: int | None) -> list[Line]:
         return super().take(width if self.ended else None)
@@ -431,9 +415,11 @@ class _Transcript(_Part):
     def end(self, block: Block) -> None:
         self.flow.set_open()
         if isinstance(block, TranscriptBlock):
-            self.flow.add(block.text, "reasoning" if block.source == "user" else "")
+            self.flow.add(block.text, _SPOKEN[block.source])
         super().end(block)
 
+
+_SPOKEN: Final[Mapping[TranscriptSource, Style]] = {"model": "", "user": "reasoning"}
 
 _PART_OF: Final[Mapping[str, type[_Part]]] = {
     "text": _Text,
@@ -442,6 +428,13 @@ _PART_OF: Final[Mapping[str, type[_Part]]] = {
     "tool_call": _Call,
     "media": _Media,
     "transcript": _Transcript,
+}
+_GROWN_BY: Final[Mapping[type[Delta], type[_Part]]] = {
+    TextDelta: _Text,
+    ReasoningDelta: _Reasoning,
+    ToolCallDelta: _Call,
+    MediaDelta: _Media,
+    TranscriptDelta: _Transcript,
 }
 
 

@@ -1,0 +1,92 @@
+"""How a command ends: its exit code, and what goes wrong as one line on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import IO, Any, Final, NoReturn, ParamSpec
+
+import click
+
+from streamfold.cli._missing import MESSAGE
+from streamfold.errors import UsageError
+from streamfold.views.lines import one_line
+
+__all__ = ["COMPLETE", "FAULTY", "INTERRUPTED", "WRONG_USAGE", "Main", "complain", "ending"]
+
+COMPLETE: Final = 0
+FAULTY: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+P = ParamSpec("P")
+
+
+class Main(click.Group):
+    """The group of all commands; what click would say in several lines it says in one."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command. See :meth:`click.Command.main`."""
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.ClickException as fault:
+            if not standalone_mode:
+                raise
+            context = fault.ctx if isinstance(fault, click.UsageError) else None
+            complain(fault.format_message() + (f" (see {context.command_path} --help)" if context is not None else ""))
+            code = fault.exit_code
+        except click.Abort:
+            code = INTERRUPTED
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+def ending(command: Callable[P, int]) -> Callable[P, NoReturn]:
+    """Whatever ends the command, end it with an exit code; a pipe that nobody reads any more ends it quietly."""
+
+    @wraps(command)
+    def ended(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+        try:
+            code = command(*args, **kwargs)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except BrokenPipeError:
+            code = COMPLETE
+        except UsageError as fault:
+            raise click.UsageError(str(fault)) from None
+        except ModuleNotFoundError as missing:
+            if missing.name is None or missing.name.partition(".")[0] != "rich":
+                raise
+            raise click.UsageError(MESSAGE) from None
+        except OSError as fault:
+            complain(str(fault))
+            code = FAULTY
+        _let_go(sys.stdout)
+        _let_go(sys.stderr)
+        click.get_current_context().exit(code)
+
+    return ended
+
+
+def complain(words: str) -> None:
+    """Say on standard error, in one line, what is wrong."""
+    click.echo(f"streamfold: {one_line(words)}", err=True)
+
+
+def _let_go(stream: IO[str]) -> None:
+    """What cannot be written any more goes nowhere, or the interpreter complains of it when it ends."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
