@@ -50,6 +50,7 @@ __all__ = ["Drawing", "draw", "error_line", "size", "usage_line"]
 
 Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | MediaDelta | TranscriptDelta
 
+_CHOICES_SHOWN: Final = 8
 _RESULT_LINES: Final = 8  # of what a provider-run tool gave back: whole pages may come
 _RESULT_CHARACTERS: Final = 600
 
@@ -489,15 +490,10 @@ def _shortened(text: str) -> Iterator[Line]:
 
 
 def _closing(answer: Snapshot) -> Iterator[Line]:
-    for number in range(answer.choices):
-        for call in answer.choice(number).withheld_calls:
-            if call.state in _WITHHELD:
-                words = (
-                    Span("withheld ", "error"),
-                    Span(one_line(call.name), "name"),
-                    Span(f"  {one_line(call.id)}", "dim"),
-                )
-                yield Line((*words, Span(f" {_WITHHELD[call.state]}", "error")))
+    for block in answer.blocks:
+        if isinstance(block, ToolCallBlock) and block.state in _WITHHELD:
+            name, why = Span(one_line(block.name), "name"), Span(f": {_WITHHELD[block.state]}", "error")
+            yield Line((Span("withheld ", "error"), name, Span(f"  {one_line(block.id)}", "dim"), why))
     for warning in answer.warnings:
         yield _line(f"warning: {error_line(warning)}", "note")
     if answer.error is not None:
@@ -512,12 +508,20 @@ def error_line(error: ErrorEvent) -> str:
 
 def usage_line(answer: Snapshot) -> str:
     """How the answer ended and what it cost, on one line."""
-    words: list[str] = [answer.outcome]
-    for number in range(answer.choices):
+    words: list[str] = [answer.outcome, *_reasons(answer)]
+    return " · ".join([*words, *(_counts(answer.usage) if answer.usage is not None else ["no usage"])])
+
+
+def _reasons(answer: Snapshot) -> Iterator[str]:
+    """Why each choice ended; the first few of them, as a provider may number choices as it likes."""
+    numbers = sorted({0, *(block.choice for block in answer.blocks)})
+    for number in numbers[:_CHOICES_SHOWN]:
         stop = answer.choice(number).stop
-        reason = stop.reason or stop.raw
-        words += [reason if answer.choices == 1 else f"choice {number}: {reason}"] if reason else []
-    return " · ".join([*map(one_line, words), *(_counts(answer.usage) if answer.usage is not None else ["no usage"])])
+        reason = one_line(stop.reason or stop.raw or "")
+        if reason:
+            yield reason if len(numbers) == 1 else f"choice {number}: {reason}"
+    if len(numbers) > _CHOICES_SHOWN:
+        yield f"{len(numbers)} choices"
 
 
 def _counts(usage: Usage) -> list[str]:
