@@ -85,8 +85,8 @@ if TYPE_CHECKING:
         JSONArrayStreamParser,
     )
     from streamfold.framing.sse import (
-        SSEParser,
         ServerSentEvent,
+        SSEParser,
     )
     from streamfold.partial_json import (
         NOTHING,
@@ -125,6 +125,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "NOTHING",
     "AnthropicNormalizer",
     "ApprovalBlock",
     "AsyncPullStream",
@@ -148,7 +149,6 @@ __all__ = [
     "Malformed",
     "MediaBlock",
     "MediaDelta",
-    "NOTHING",
     "NotJSONArray",
     "OpenAIChatNormalizer",
     "OpenAIResponsesNormalizer",
@@ -203,9 +203,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "accumulator": (
-        "StreamAccumulator",
-    ),
+    "accumulator": ("StreamAccumulator",),
     "astream": (
         "AsyncPullStream",
         "amap_event_stream",
@@ -268,9 +266,7 @@ _HOMES = {
         "decode_event",
         "encode_event",
     ),
-    "framing.json_array": (
-        "JSONArrayStreamParser",
-    ),
+    "framing.json_array": ("JSONArrayStreamParser",),
     "framing.sse": (
         "SSEParser",
         "ServerSentEvent",
@@ -280,15 +276,9 @@ _HOMES = {
         "PartialJSON",
         "parse_partial_json",
     ),
-    "providers.anthropic": (
-        "AnthropicNormalizer",
-    ),
-    "providers.openai_chat": (
-        "OpenAIChatNormalizer",
-    ),
-    "providers.openai_responses": (
-        "OpenAIResponsesNormalizer",
-    ),
+    "providers.anthropic": ("AnthropicNormalizer",),
+    "providers.openai_chat": ("OpenAIChatNormalizer",),
+    "providers.openai_responses": ("OpenAIResponsesNormalizer",),
     "snapshot": (
         "Choice",
         "Snapshot",

@@ -17,7 +17,6 @@ from streamfold.blocks import (
     ApprovalBlock,
     Block,
     Citation,
-    Executor,
     JSONText,
     MediaBlock,
     OtherBlock,
@@ -50,7 +49,7 @@ from streamfold.events import (
     TranscriptDelta,
     Usage,
 )
-from streamfold.partial_json import NOTHING, JSONValue, Nothing, PartialJSON
+from streamfold.partial_json import JSONValue, Nothing, PartialJSON
 from streamfold.pieces import MANY, Pieces, joined
 from streamfold.snapshot import BlockView, Outcome, Snapshot
 
@@ -181,7 +180,7 @@ class _OpenTranscript(_Open):
         return TranscriptBlock(self.index, joined(state[0]), self.source, self.choice, complete, self.meta)
 
 
-O = TypeVar("O", bound="_Open")
+OpenBlock = TypeVar("OpenBlock", bound="_Open")
 
 
 class _View:
@@ -258,8 +257,16 @@ class StreamAccumulator:
             self._snapshot = None
             handler(self, event)
 
-    def extend(self, events: Iterable[Event]) -> None:
-        """Fold events in, in order."""
+    def extend(self, events: Iterable[Event], *, ended: bool = False) -> None:
+        """Fold events in, in order.
+
+        Args:
+            events: Which.
+            ended: They reach to the end of an answer whose blocks are all closed by name. What closes a block holds all
+                of it, so the pieces need not be looked at.
+        """
+        if ended:
+            events = [event for event in events if type(event) not in _OF_OPEN_BLOCKS]
         push = self.push
         kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
         event: Any
@@ -467,7 +474,7 @@ class StreamAccumulator:
 
     # -- blocks in their order ----------------------------------------------------------------------------------------
 
-    def _block(self, index: int, kind: type[O], make: Callable[[], O]) -> O | None:
+    def _block(self, index: int, kind: type[OpenBlock], make: Callable[[], OpenBlock]) -> OpenBlock | None:
         """The open block that a delta goes to; opened by it if it is new. None, and a warning, where it cannot be."""
         block = self._blocks.get(index)
         if block is None:
@@ -567,3 +574,17 @@ _HANDLERS: Final[Mapping[type, Callable[[StreamAccumulator, Any], None]]] = {
     Done: StreamAccumulator._done,
     ErrorEvent: StreamAccumulator._fault,
 }
+
+_OF_OPEN_BLOCKS: Final = frozenset(
+    {
+        BlockStart,
+        Citation,
+        MediaDelta,
+        ReasoningDelta,
+        TextDelta,
+        ToolCallDelta,
+        ToolCallDone,
+        ToolCallStart,
+        TranscriptDelta,
+    }
+)

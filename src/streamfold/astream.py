@@ -59,7 +59,7 @@ class AsyncPullStream(Generic[T]):
                     chunk = await anext(chunks)
                 except StopAsyncIteration:
                     break
-                except Exception:  # noqa: BLE001 - the source's own, whatever it is: the stream says so, then it goes on
+                except Exception:
                     self._batch = iter(stage.close("cut"))
                     for item in self._batch:
                         yield item

@@ -6,7 +6,7 @@ closed, a body that is no stream at all, the cursor, and the fold behind ``snaps
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, cast
@@ -35,6 +35,7 @@ Traced: TypeAlias = tuple[ServerSentEvent | None, tuple[Event, ...]]
 """A frame and the events it caused; None for events that no frame caused."""
 
 FRAMINGS: Final = ("auto", "sse", "json_array")
+_RAW_MODES: Final = ("all", "unknown", "none")
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _SHOWN: Final = 200  # characters of a body that is no stream
@@ -93,6 +94,29 @@ class StreamDecoder:
         UsageError: An unknown provider, framing or setting.
     """
 
+    fault: None = None  # nothing that comes from a provider is raised
+    ended = False
+    """Whether ``done`` or a fatal error was handed out; nothing follows."""
+
+    # What most answers never change stands on the class: many have no more than fifteen frames.
+    _parser: _Parser | None = None
+    _sse: SSEParser | None = None
+    _tags: ThinkTags | None = None
+    _quick = False  # payloads go straight from the parser to the normaliser
+    _seen = False  # whether a payload was read
+    _head = b""  # the body's first bytes: what tells the framing, and what to show of a body that is no stream
+    _residue_lines = 0
+    _residue_looks = 0
+    # the batch that was handed out last, and where the reading stood before it
+    _batch: Sequence[Event] = ()
+    _payloads: Sequence[Any] = ()
+    _spans: Sequence[tuple[int, int]] = ()
+    _sequence_before: int | None = None
+    # what is not folded yet
+    _accumulator: StreamAccumulator | None = None
+    _waiting_events = 0
+    _folded = 0  # of the first batch that waits
+
     def __init__(
         self,
         provider: str = "auto",
@@ -108,7 +132,7 @@ class StreamDecoder:
         call_id: Callable[[int], str] | None = None,
         after: Cursor | None = None,
     ) -> None:
-        if raw not in ("all", "unknown", "none"):
+        if raw not in _RAW_MODES:
             raise UsageError(f'raw is "all", "unknown" or "none", not {raw!r}')
         if framing not in FRAMINGS:
             raise UsageError(f"no framing is called {framing!r}; there are {', '.join(FRAMINGS)}")
@@ -117,29 +141,11 @@ class StreamDecoder:
         )
         self._bounds = (max_frame_bytes, max_residue_bytes, max_depth, on_eof)
         self._framing: str = PROVIDERS[provider].framing if framing == "auto" else framing
-        self._parser: _Parser | None = None
-        self._sse: SSEParser | None = None
         if self._framing != "auto":
             self._begin_framing(self._framing)
-        self._head = b""  # the body's first bytes: what tells the framing, and what to show of a body that is no stream
-        self._tags = ThinkTags() if think_tags else None
-        self._seen = False  # whether a payload was read
-        self._residue_lines = 0
-        self._residue_looks = 0
-        self.fault: None = None  # nothing that comes from a provider is raised
-        self.ended = False
-        """Whether ``done`` or a fatal error was handed out; nothing follows."""
-        self._quick = False  # payloads go straight from the parser to the normaliser
-        # the batch that was handed out last, and where the reading stood before it
-        self._batch: list[Event] = []
-        self._payloads: list[Any] = []
-        self._spans: list[tuple[int, int]] = []
-        self._sequence_before: int | None = None
-        # batches that were handed out and are not folded yet, and how much of the first one is
-        self._accumulator: StreamAccumulator | None = None
-        self._waiting: list[list[Event]] = []
-        self._waiting_events = 0
-        self._folded = 0
+        if think_tags:
+            self._tags = ThinkTags()
+        self._waiting: list[list[Event]] = []  # batches that were handed out and are not folded yet
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -278,8 +284,9 @@ class StreamDecoder:
             self._accumulator = StreamAccumulator()
         if self._waiting:
             last = self._waiting[-1]
-            events = chain.from_iterable(self._waiting)
-            self._accumulator.extend(islice(events, self._folded, self._waiting_events + self._folded - left))
+            events: Iterator[Event] = chain.from_iterable(self._waiting)
+            events = islice(events, self._folded, self._waiting_events + self._folded - left)
+            self._accumulator.extend(events, ended=self.ended and not left)
             self._waiting, self._waiting_events, self._folded = [last], left, len(last) - left
         return self._accumulator
 
@@ -319,6 +326,7 @@ class StreamDecoder:
 
     def _read_tags(self, tags: ThinkTags, payloads: list[Any]) -> list[Event]:
         events: list[Event] = []
+        spans = self._spans = list[tuple[int, int]]()
         answer, sse, parser = self._normalizer.answer, self._sse, self._parser
         for number, payload in enumerate(payloads):
             if sse is not None:
@@ -327,7 +335,7 @@ class StreamDecoder:
                 answer.offset_of = partial(_shifted, parser.offset_of, number)
             before = len(events)
             events += tags.apply(self._normalizer.feed([payload]))
-            self._spans.append((before, len(events) - before))
+            spans.append((before, len(events) - before))
             self._notice_end()
             answer = self._normalizer.answer
         self._wire()
@@ -357,7 +365,10 @@ class StreamDecoder:
             self._framing = "json_array" if body[:1] in b"[{" else "sse"
             self._begin_framing(self._framing)
         assert self._parser is not None
-        return self._hand_out(self._look_below(self._read(self._parser.take(data))))
+        events = self._read(self._parser.take(data))
+        if self._sse is None or self._sse.ids is not None or self._sse.fault is not None:
+            events = self._look_below(events)
+        return self._hand_out(events)
 
     def _begin_framing(self, framing: str) -> None:
         max_frame_bytes, max_residue_bytes, max_depth, on_eof = self._bounds
@@ -451,7 +462,7 @@ class StreamDecoder:
         return len(self._payloads)
 
 
-def _counts(spans: list[tuple[int, int]], payloads: int) -> list[int]:
+def _counts(spans: Sequence[tuple[int, int]], payloads: int) -> list[int]:
     """How many events each payload of a batch caused: one, but where a span says otherwise."""
     counts: list[int] = []
     at = 0

@@ -42,7 +42,9 @@ class StreamError(StreamfoldError):
     """
 
     def __init__(self, event: ErrorEvent) -> None:
-        super().__init__(f"{event.kind}: {event.message}" if event.code is None else f"{event.kind} {event.code}: {event.message}")
+        super().__init__(
+            f"{event.kind}: {event.message}" if event.code is None else f"{event.kind} {event.code}: {event.message}"
+        )
         self.event = event
 
     def __reduce__(self) -> tuple[type[StreamError], tuple[ErrorEvent]]:

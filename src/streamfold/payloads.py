@@ -93,7 +93,7 @@ def depth_exceeds(text: bytes, limit: int | None) -> bool:
 
 
 def _nests_deeper(text: bytes, limit: int) -> bool:
-    """Take the strings out, then the innermost pairs of brackets, level by level: as many rounds as there are levels."""
+    """Take the strings out, then the innermost pairs of brackets, level by level: a round a level."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     left = b"".join(text.translate(_ONE_KIND, _NO_BRACKET).split(b'"')[::2])
@@ -175,7 +175,9 @@ def _integer(digits: str) -> int | float:
 _LENIENT: Final = json.JSONDecoder(strict=False, parse_int=_integer)
 _SURROGATE_ESCAPE: Final = re.compile("\\\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _UNPAIRED: Final = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
-_UNPAIRED_INSIDE: Final = re.compile("[\ud800-\udbff](?![\udc00-\udfff]|\\Z)|(?<![\ud800-\udbff])(?<!\\A)[\udc00-\udfff]")
+_UNPAIRED_INSIDE: Final = re.compile(
+    "[\ud800-\udbff](?![\udc00-\udfff]|\\Z)|(?<![\ud800-\udbff])(?<!\\A)[\udc00-\udfff]"
+)
 
 
 def sanitize(text: str) -> str:
@@ -191,7 +193,9 @@ def sanitize(text: str) -> str:
 
 def _joined(text: str) -> str:
     """Surrogate pairs as the characters they mean; half pairs at the ends stay as they are."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") if _HAS_SURROGATE(text) else text
+    return (
+        text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") if _HAS_SURROGATE(text) else text
+    )
 
 
 _HAS_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
@@ -287,7 +291,7 @@ def json_text(raw: msgspec.Raw) -> JSONText:
 
 def known_json(data: bytes) -> JSONText | None:
     """Text that the strict decoder has passed over, so that it is JSON; None where it still needs a closer look."""
-    if data.find(b"\n") >= 0 or data.find(b"\r") >= 0:
+    if _LF in data or _CR in data:
         return None
     try:
         return JSONText(data.decode().strip())
@@ -295,12 +299,17 @@ def known_json(data: bytes) -> JSONText | None:
         return None
 
 
+_LF, _CR = 10, 13
 _SKIM: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 def is_json(text: str, max_depth: int | None = limits.MAX_DEPTH) -> bool:
     """Whether the text is one JSON value that any reader takes: no NaN, no raw control characters in strings."""
-    if max_depth is not None and len(text) > 2 * max_depth and depth_exceeds(text.encode("utf-8", "replace"), max_depth):
+    if (
+        max_depth is not None
+        and len(text) > 2 * max_depth
+        and depth_exceeds(text.encode("utf-8", "replace"), max_depth)
+    ):
         return False
     try:
         _SKIM.decode(text)
@@ -380,7 +389,10 @@ def _convert_struct(value: dict[str, Any], kind: type[msgspec.Struct]) -> msgspe
 @cache
 def _members(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
     hints = get_type_hints(kind)
-    return tuple((name, wire, hints[name]) for name, wire in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    return tuple(
+        (name, wire, hints[name])
+        for name, wire in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    )
 
 
 def _convert(value: Any, hint: Any) -> Any:

@@ -37,7 +37,7 @@ class Pieces(msgspec.Struct, kw_only=True):
 
     def replace(self, text: str) -> None:
         """Hold this text instead; views keep the one before."""
-        self.full, self.tail = [], [text]
+        self.full, self.tail = [], [text] if text else []
 
     def view(self) -> PiecesView:
         """The text as it stands, to be joined when it is asked for."""

@@ -106,7 +106,7 @@ class PullStream(Generic[T]):
                     chunk = next(chunks)
                 except StopIteration:
                     break
-                except Exception:  # noqa: BLE001 - the source's own, whatever it is: the stream says so, then it goes on
+                except Exception:
                     yield self._handing_out(stage.close("cut"))
                     raise
                 items = feed(chunk)
@@ -219,7 +219,9 @@ class FrameStage:
     def _ready(self) -> list[ServerSentEvent]:
         frames: list[ServerSentEvent] = []
         try:
-            frames.extend(item if isinstance(item, ServerSentEvent) else ServerSentEvent(data=item) for item in self._parser)
+            frames.extend(
+                item if isinstance(item, ServerSentEvent) else ServerSentEvent(data=item) for item in self._parser
+            )
         except FramingError as fault:
             self.fault = fault
         return frames

@@ -160,7 +160,7 @@ class SSEParser:
         """Feed, and return the data of every frame that is whole now. A fault is left in ``fault``, never raised."""
         if self._clean:
             size = len(data)
-            start = 0
+            start = end = 0
             if data[-2:] == b"\n\n":  # most reads of a live stream are one whole frame
                 end = data.find(b"\n")
                 if data[:6] == b"data: ":
@@ -245,7 +245,7 @@ class SSEParser:
         block = data if end == size else data[:end]
         if held:
             block = b"".join([*held, block])
-        payloads = _split(block) if 0 < end and len(block) <= self._limit else None
+        payloads = _split(block) if end > 0 and len(block) <= self._limit else None
         if payloads is None:
             self._read_lines(data)
             return
@@ -432,44 +432,34 @@ class SSEParser:
 def _split(block: bytes) -> list[bytes] | None:
     """The payloads of a block of whole frames, None if they are not all of one plain shape.
 
-    What stands between two payloads is nearly always the same bytes, so the block is split at those: one object a frame.
-    The line ends of the block then tell whether any piece holds more than its payload.
+    Where the same bytes stand between all payloads, the block is split at those: one object a frame, not three. The
+    line ends of the block tell whether any piece holds more than a payload.
     """
-    end = b"\n" if block.find(b"\r") < 0 else b"\r\n"
-    lines = len(block) - len(block.replace(b"\n", b""))  # three times as fast as count
-    if len(end) == 2 and (block[-4:] != end + end or lines != len(block) - len(block.replace(b"\r", b""))):
-        return None
+    end, lf = b"\n", -1
+    if block.find(b"\r") >= 0:
+        end, lf = b"\r\n", _count(block, b"\n")
+        if block[-4:] != b"\r\n\r\n" or lf != _count(block, b"\r"):
+            return None
     if block[:6] == b"data: ":
-        each = 2
         payloads = block[6 : -2 * len(end)].split(end + end + b"data: ")
-    elif block[:7] == b"event: ":
-        each = 3
-        at = block.find(end + end + b"event: ", len(block) // 2)  # whatever stands in the middle comes most
-        at = at + 2 * len(end) if at > 0 else 0
-        head = block[at : block.find(end, at)] + end + b"data: "
-        payloads = block[: -2 * len(end)].split(end + end + head)
-        if lines != 3 * len(payloads):
-            payloads = _split_mixed(payloads, end)
-        else:
-            _, found, payloads[0] = payloads[0].partition(end + b"data: ")
-            lines = lines if found else 0
-    else:
+        return payloads if _count(block, b"\n") == 2 * len(payloads) else None
+    if block[:7] != b"event: ":
         return None
-    return payloads if lines == each * len(payloads) else None
+    head = block[: block.find(end)] + end + b"data: "
+    if block.startswith(head) and block.startswith(end + head, block.rfind(end + b"event: ")):
+        payloads = block[len(head) : -2 * len(end)].split(end + end + head)
+        if _count(block, b"\n") == 3 * len(payloads):
+            return payloads
+    lines = block.split(end)
+    heads, payloads = lines[:-1:3], [line[6:] for line in lines[1::3] if line[:6] == b"data: "]
+    if len(lines) != 3 * len(payloads) + 1 or any(lines[2::3]) or lf not in (-1, len(lines) - 1):
+        return None
+    # What lies between two texts with one beginning has it too.
+    return payloads if min(heads)[:7] == max(heads)[:7] == b"event: " else None
 
 
-def _split_mixed(pieces: list[bytes], end: bytes) -> list[bytes]:
-    """The payloads of pieces that hold whole frames besides; none if those are of another shape."""
-    pieces[0] = end + end + pieces[0]  # begins with a head; all others with a payload
-    for at in reversed([at for at, piece in enumerate(pieces) if _LF in piece]):
-        payloads = []
-        payload, *lines = pieces[at].split(end)
-        for blank, head, data in zip(lines[::3], lines[1::3], lines[2::3], strict=False):
-            if blank or head[:7] != b"event: " or data[:6] != b"data: ":
-                return []
-            payloads.append(data[6:])
-        pieces[at : at + 1] = [payload, *payloads]
-    return pieces[1:]
+def _count(block: bytes, byte: bytes) -> int:
+    return len(block) - len(block.replace(byte, b""))  # three times as fast as count
 
 
 def _lines_of(text: bytes) -> tuple[list[bytes], Iterable[int], bytes]:

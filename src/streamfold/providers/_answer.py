@@ -56,6 +56,7 @@ __all__ = ["Answer", "NormalizerSettings", "RawMode"]
 B = TypeVar("B", bound="OpenBlock")
 RawMode = Literal["all", "unknown", "none"]
 
+
 class NormalizerSettings(TypedDict, total=False):
     """The settings that reach a normaliser; meanings and defaults as everywhere (see :mod:`streamfold.limits`)."""
 
@@ -69,8 +70,9 @@ class Answer:
     """What has been said of one answer, and what may still be said.
 
     A normaliser calls :meth:`begin` once a batch of payloads and appends to ``out``, directly or through the methods
-    below; once the answer has ended, what is appended there goes nowhere. ``spans`` lists, for the batch, the payloads that caused other than one event, as
-    ``(events before it, events of it)``: enough to pair every payload with its events, and free where all cause one.
+    below; once the answer has ended, what is appended there goes nowhere. ``spans`` lists, for the batch, the payloads
+    that caused other than one event, as ``(events before it, events of it)``: enough to pair every payload with its
+    events, and free where all cause one.
     """
 
     # of the batch
@@ -144,15 +146,17 @@ class Answer:
 
     def identify(self, id: object, model: object) -> None:  # noqa: A002
         """Name the answer. What is absent, empty or no text leaves what is known."""
-        new_id = sanitize(id) if isinstance(id, str) and id else self.id
-        new_model = sanitize(model) if isinstance(model, str) and model else self.model
-        if self.started and (new_id, new_model) == (self.id, self.model):
-            return
-        self.id, self.model = new_id, new_model
+        known_id, known_model = self.id, self.model
+        if type(id) is str and id and id != known_id:
+            self.id = id if id.isascii() else sanitize(id)
+        if type(model) is str and model and model != known_model:
+            self.model = model if model.isascii() else sanitize(model)
         if not self.started:
             self.started = True
             self._remember_first()
-        self.out.append(Start(self.surface, new_id, new_model))
+        elif self.id == known_id and self.model == known_model:
+            return
+        self.out.append(Start(self.surface, self.id, self.model))
 
     def raw(self, *, index: int | None = None, name: str = "", known: bool = True) -> None:
         """Hand out the payload that is being read, once at most.
@@ -203,8 +207,9 @@ class Answer:
         if self.ended:
             return
         self._ensure_started()
-        self.cut_all()
-        stops = tuple([self._resolved(stop) for _, stop in sorted(self.stops.items())])
+        if self.open:
+            self.cut_all()
+        stops = tuple([self._resolved(self.stops[choice]) for choice in sorted(self.stops)])
         first = stops[0] if stops and stops[0].choice == 0 else Stop()
         self.out.append(Done(first.reason, first.raw, first.stop_sequence, stops))
         self._end()
@@ -487,12 +492,13 @@ class Answer:
         """What ``whole`` adds to the pieces; where it contradicts them it takes their place."""
         if not whole:  # also an empty one: gateways send that for "not repeated here"
             return ""
-        whole, had = sanitize(whole), pieces.whole()
+        had = pieces.whole()
         block.half = ""
-        if whole.startswith(had):
-            return whole[len(had) :]
-        pieces.replace(whole)
-        return ""
+        if whole != had and not (whole := sanitize(whole)).startswith(had):
+            pieces.replace(whole)
+            return ""
+        pieces.replace(had)  # it will be asked for again: by the events that repeat it, and by the block's end
+        return whole[len(had) :]
 
     def _media(self, block: OpenMedia, data: bytes) -> None:
         if data:

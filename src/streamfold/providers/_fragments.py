@@ -178,7 +178,9 @@ class Fragments:
         assert call.open is not None
         call.finished = True
         blank = cut and not call.open.whole().strip()
-        self._answer.finish_call(call.open, incomplete=blank or not call.name)  # one without a name is reported, not run
+        self._answer.finish_call(
+            call.open, incomplete=blank or not call.name
+        )  # one without a name is reported, not run
 
 
 def _function_of(entry: Members) -> tuple[Members, bool]:

@@ -84,9 +84,9 @@ def whole_number(value: Any) -> int | None:
 class BaseNormalizer:
     """What all normalisers do alike; a dialect adds its table.
 
-    A subclass names its ``surface`` and its ``terminal`` sign, and says in :meth:`_mean` what a payload means. Where the
-    payload was a piece of something, it may leave in ``quick`` a reader for more pieces of the same: the short way of
-    the everyday payload, which :meth:`_mean` defines.
+    A subclass names its ``surface`` and its ``terminal`` sign, and says in :meth:`_mean` what a payload means. Where
+    the payload was a piece of something, it may leave in ``quick`` a reader for more pieces of the same: the short way
+    of the everyday payload, which :meth:`_mean` defines.
     """
 
     surface: str

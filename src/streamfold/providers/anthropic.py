@@ -50,8 +50,8 @@ SERVER_TOOLS: Final[Mapping[str, str]] = {
 # -- the hot shapes: one delta of the block that the delta before belonged to ---------------------------------------
 
 
-# A delta without a ``type`` is told by its members, here and in the general way: that lets the decoder check the type as
-# a tag, which costs nothing. gc=False: these hold no cycle and are dropped at once.
+# A delta without a ``type`` is told by its members, here and in the general way: that lets the decoder check the type
+# as a tag, which costs nothing. gc=False: these hold no cycle and are dropped at once.
 
 
 class _TextDelta(msgspec.Struct, gc=False, tag_field="type", tag="text_delta", rename={"piece": "text"}):
@@ -536,6 +536,7 @@ _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None
     "citations_delta": AnthropicNormalizer._citations_delta,
     "compaction_delta": AnthropicNormalizer._compaction_delta,
 }
+
 
 def _read_totals(members: Members) -> Usage | None:
     """Cached input is counted beside ``input_tokens`` here; in the vocabulary it is part of it."""

@@ -154,7 +154,10 @@ class AutoNormalizer(BaseNormalizer):
             self._held.pop()
             self._give_up()
             self.answer.fail(provider_error(members["error"], members))
-        elif len(self._held) >= limits.MAX_SNIFF_PAYLOADS or sum(len(h.payload) for h in self._held) > limits.MAX_SNIFF_BYTES:
+        elif (
+            len(self._held) >= limits.MAX_SNIFF_PAYLOADS
+            or sum(len(h.payload) for h in self._held) > limits.MAX_SNIFF_BYTES
+        ):
             self._give_up()
 
     def _choose(self, provider: str) -> None:

@@ -50,7 +50,10 @@ _HALVES: Final = frozenset({*_TEXTS, "text", "thinking", "arguments", "input", "
 # way below reads it. gc=False: they hold no cycle and are dropped at once.
 
 _Blank: TypeAlias = Literal[""] | None
-_ABSENT: Final = ("tool_calls", "function_call", "audio", "images", "annotations", "reasoning_details", "thinking_blocks", "reasoning_encrypted")  # fmt: skip
+_ABSENT: Final = (
+    *("tool_calls", "function_call", "audio", "images", "annotations"),
+    *("reasoning_details", "thinking_blocks", "reasoning_encrypted"),
+)
 Decode: TypeAlias = Callable[[bytes], Any]
 
 
@@ -534,7 +537,9 @@ class OpenAIChatNormalizer(BaseNormalizer):
             return
         for url, title in self._sources[self._cited :]:
             if url:
-                self.answer.cite(state.text, Citation(state.text.index, url, title, raw=compact({"url": url, "title": title})))
+                self.answer.cite(
+                    state.text, Citation(state.text.index, url, title, raw=compact({"url": url, "title": title}))
+                )
         self._cited = len(self._sources)
 
     # -- ends ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import msgspec
 
 from streamfold.blocks import ApprovalBlock, Block, Citation, Executor, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import BlockKind, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, read_object
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, read_object
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
@@ -108,7 +108,19 @@ OUTPUTS: Final = frozenset(
 """Items that are the result of a call."""
 
 _HELD: Final = frozenset(
-    {"id", "content", "summary", "encrypted_content", "arguments", "input", "call_id", "name", "result", "output", "code"}
+    {
+        "id",
+        "content",
+        "summary",
+        "encrypted_content",
+        "arguments",
+        "input",
+        "call_id",
+        "name",
+        "result",
+        "output",
+        "code",
+    }
 )
 """Members of items that blocks hold in members of their own."""
 
@@ -123,7 +135,9 @@ def _hot_shape(kind: str, part: str) -> Callable[[bytes], Any]:
         ("part", int, 0),
         ("delta", str),
     ]
-    return msgspec.json.Decoder(msgspec.defstruct("Delta", fields, rename={"part": part}, kw_only=True, gc=False)).decode
+    return msgspec.json.Decoder(
+        msgspec.defstruct("Delta", fields, rename={"part": part}, kw_only=True, gc=False)
+    ).decode
 
 
 _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
@@ -132,7 +146,9 @@ _HOT: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "response.reasoning_text.delta": _hot_shape("response.reasoning_text.delta", "content_index"),
     "response.function_call_arguments.delta": _hot_shape("response.function_call_arguments.delta", "content_index"),
     "response.custom_tool_call_input.delta": _hot_shape("response.custom_tool_call_input.delta", "content_index"),
-    "response.code_interpreter_call_code.delta": _hot_shape("response.code_interpreter_call_code.delta", "content_index"),
+    "response.code_interpreter_call_code.delta": _hot_shape(
+        "response.code_interpreter_call_code.delta", "content_index"
+    ),
     "response.shell_call_command.delta": _hot_shape("response.shell_call_command.delta", "command_index"),
 }
 
@@ -170,7 +186,7 @@ class _Event(msgspec.Struct, gc=False):
     command: Any = None
     part: Any = None
     annotation: Any = None
-    item: msgspec.Raw = msgspec.Raw()
+    item: Any = None
     response: _Response | None = None
     error: Any = None
     code: Any = None  # of an error, and of code_interpreter_call_code.done
@@ -273,7 +289,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             if number < self.next_sequence:
                 return not self._replaying  # elsewhere a gateway numbers carelessly: read it all the same
             if number > self.next_sequence:
-                missing = f"{self.next_sequence}" if number == self.next_sequence + 1 else f"{self.next_sequence} to {number - 1}"
+                missing = (
+                    f"{self.next_sequence}"
+                    if number == self.next_sequence + 1
+                    else f"{self.next_sequence} to {number - 1}"
+                )
                 self.answer.warn("sequence_gap", f"missing sequence numbers: {missing}")
         self._replaying = False
         self.next_sequence = number + 1
@@ -351,21 +371,26 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _item(self, event: _Event) -> _Item:
         """The item an event speaks of: by its index, else by its id, else the one that came last."""
         index, id_ = event.output_index, event.item_id
-        if type(index) is not int:
-            index = whole_number(index)
-        item = self._items.get(index) if index is not None else self._by_id.get(id_) if type(id_) is str else self._latest
+        item = self._items.get(index) if type(index) is int else self._unnumbered(event)
         if item is None:
-            item = _Item(index if index is not None else text_of(id_) or None)
-            self._items[item.index] = item
+            item = self._items[index] = _Item(index)
         if type(id_) is str and id_:
             self._by_id[id_] = item
         self._latest = item
         return item
 
+    def _unnumbered(self, event: _Event) -> _Item:
+        index, id_ = whole_number(event.output_index), text_of(event.item_id)
+        item = self._items.get(index) if index is not None else self._by_id.get(id_) if id_ else self._latest
+        if item is None:
+            item = _Item(index if index is not None else id_ or None)
+            self._items[item.index] = item
+        return item
+
     def _item_added(self, event: _Event) -> None:
-        members = read_object(bytes(event.item), None) if is_given(event.item) else None
-        if members is None:
+        if type(event.item) is not dict:
             return
+        members: Members = event.item
         event.item_id = event.item_id or members.get("id")
         item = self._item(event)
         if not item.type:
@@ -375,8 +400,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self.answer.meant = True
 
     def _item_done(self, event: _Event) -> None:
-        members = read_object(bytes(event.item), None) if is_given(event.item) else None
-        if members is not None:
+        if type(event.item) is dict:
+            members: Members = event.item
             event.item_id = event.item_id or members.get("id")
             self._finish_item(self._item(event), members)
             self.answer.meant = True
@@ -430,9 +455,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _meta(self, members: Members) -> Members | None:
         """What has to go back with the item in the next request, but for the members that blocks hold."""
         meta = {"item_id": members["id"]} if "id" in members else {}
-        for name, value in members.items():
-            if value is not None and name not in _HELD:
-                meta[name] = value
+        meta.update({name: value for name, value in members.items() if value is not None and name not in _HELD})
         return meta or None
 
     # -- messages -----------------------------------------------------------------------------------------------------
@@ -571,10 +594,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _finish_reasoning(self, block: OpenReasoning, members: Members) -> None:
         for family in ("summary", "content"):
             entries = members.get(family)
-            for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            for number, entry in enumerate(cast("list[Any]", entries) if isinstance(entries, list) else ()):
                 text = text_of(cast("Members", entry).get("text")) if isinstance(entry, dict) else ""
                 known = (family, number) in block.numbers
-                if known or text not in [part.whole() for part in block.parts]:  # hosts repeat one text under both names
+                # Hosts repeat one text under both names.
+                if known or text not in [part.whole() for part in block.parts]:
                     self.answer.settle_reasoning(block, (family, number), text)
         block.encrypted = text_of(members.get("encrypted_content")) or block.encrypted
         if block.encrypted:
@@ -650,7 +674,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _arguments_done(self, event: _Event) -> None:
         """The authoritative text; for a cut call it is the part that came, and the item says so."""
-        whole = next((text for text in map(text_of, (event.arguments, event.input, event.code, event.diff)) if text), "")
+        whole = next(
+            (text for text in map(text_of, (event.arguments, event.input, event.code, event.diff)) if text), ""
+        )
         call = self._call_at(event)
         if call is not None:
             self.answer.settle_arguments(call, whole)
@@ -742,7 +768,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         size, depth = self._shallow, self.answer.max_depth
 
         def quick(payload: Payload) -> Event | None:
-            if type(payload) is not bytes or len(tail) > MANY or (len(payload) > size and depth_exceeds(payload, depth)):
+            if (
+                type(payload) is not bytes
+                or len(tail) > MANY
+                or (len(payload) > size and depth_exceeds(payload, depth))
+            ):
                 return None
             try:
                 event = decode(payload)
@@ -841,5 +871,3 @@ PROGRESS: Final = frozenset(
     }
 )
 """Known types that say nothing the vocabulary has a word for: they come out as ``raw``."""
-
-

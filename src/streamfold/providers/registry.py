@@ -31,9 +31,7 @@ PROVIDERS: Final[Mapping[str, Dialect]] = {
 """A new provider is a file beside this one and a row here."""
 
 
-def normalizer(
-    provider: str, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]
-) -> Normalizer:
+def normalizer(provider: str, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> Normalizer:
     """A fresh normaliser for the provider of this name.
 
     Raises:
