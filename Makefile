@@ -1,0 +1,40 @@
+# Each target sets itself up in .venv and needs nothing but make and Python 3.11 or newer.
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench clean
+
+BIN = .venv/bin
+# The environment is made anew or brought up to date when what the project depends on has changed.
+SETUP = pyproject.toml scripts/setup.sh
+BENCHES = $(filter-out bench/measure.py, $(wildcard bench/*.py))
+
+help:
+	@echo 'make demo    fold the recordings in examples/recordings, a few bytes at a time'
+	@echo 'make test    run all tests'
+	@echo 'make lint    ruff, mypy and pyright, all strict'
+	@echo 'make bench   measure speed and memory'
+	@echo 'make clean   remove what the others made'
+
+demo: .venv/ready-cli
+	@$(BIN)/python examples/demo.py
+
+test: .venv/ready-dev
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy examples
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+bench: .venv/ready-all
+	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+.venv/ready-%: $(SETUP)
+	@sh scripts/setup.sh $*
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
