@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from io import TextIOWrapper
 from typing import Protocol
 
 import click
@@ -41,6 +42,8 @@ def page() -> Page:
         from streamfold.cli._screen import Screen  # rich takes a while to load, and nothing else needs it
 
         return Screen()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # it may be of an encoding that has no word for a model's characters
     return Paper()
 
 
