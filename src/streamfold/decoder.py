@@ -6,14 +6,14 @@ closed, a body that is no stream at all, the cursor, and the fold behind ``snaps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, cast
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast
 
 import msgspec
 
-from streamfold import limits
 from streamfold.accumulator import StreamAccumulator
 from streamfold.errors import FrameTooLarge, FramingError, TooDeep, Truncated, UsageError
 from streamfold.events import ErrorEvent, Event
@@ -35,7 +35,11 @@ Traced: TypeAlias = tuple[ServerSentEvent | None, tuple[Event, ...]]
 """A frame and the events it caused; None for events that no frame caused."""
 
 FRAMINGS: Final = ("auto", "sse", "json_array")
-_RAW_MODES: Final = ("all", "unknown", "none")
+_OF_NORMALIZER: Final = ("after", "max_depth", "max_blocks", "raw", "call_id")
+_OF_FRAMING: Final = {
+    "sse": ("max_frame_bytes", "max_residue_bytes", "on_eof"),
+    "json_array": ("max_frame_bytes", "max_depth"),
+}
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _SHOWN: Final = 200  # characters of a body that is no stream
@@ -117,35 +121,32 @@ class StreamDecoder:
     _waiting_events = 0
     _folded = 0  # of the first batch that waits
 
-    def __init__(
-        self,
-        provider: str = "auto",
-        *,
-        framing: Framing = "auto",
-        max_frame_bytes: int | None = limits.MAX_FRAME_BYTES,
-        max_residue_bytes: int | None = limits.MAX_RESIDUE_BYTES,
-        max_depth: int | None = limits.MAX_DEPTH,
-        max_blocks: int | None = limits.MAX_BLOCKS,
-        on_eof: Literal["flush", "discard"] = "flush",
-        think_tags: bool = False,
-        raw: RawMode = "all",
-        call_id: Callable[[int], str] | None = None,
-        after: Cursor | None = None,
-    ) -> None:
-        if raw not in _RAW_MODES:
-            raise UsageError(f'raw is "all", "unknown" or "none", not {raw!r}')
-        if framing not in FRAMINGS:
-            raise UsageError(f"no framing is called {framing!r}; there are {', '.join(FRAMINGS)}")
-        self._normalizer = normalizer(
-            provider, after=after, max_depth=max_depth, max_blocks=max_blocks, raw=raw, call_id=call_id
-        )
-        self._bounds = (max_frame_bytes, max_residue_bytes, max_depth, on_eof)
-        self._framing: str = PROVIDERS[provider].framing if framing == "auto" else framing
-        if self._framing != "auto":
-            self._begin_framing(self._framing)
-        if think_tags:
-            self._tags = ThinkTags()
+    _framing = "auto"
+    _settings: Mapping[str, Any] = MappingProxyType({})  # of the framing
+
+    def __init__(self, provider: str = "auto", **settings: Unpack[Settings]) -> None:
         self._waiting: list[list[Event]] = []  # batches that were handed out and are not folded yet
+        if settings:
+            self._configure(provider, settings)
+        else:
+            self._normalizer = normalizer(provider)
+        framing = PROVIDERS[provider].framing if self._framing == "auto" else self._framing
+        if framing != "auto":
+            self._begin_framing(framing)
+
+    def _configure(self, provider: str, settings: Settings) -> None:
+        if unknown := settings.keys() - Settings.__annotations__.keys():
+            raise UsageError(f"no setting is called {', '.join(sorted(unknown))}")
+        self._framing = settings.get("framing", "auto")
+        if self._framing not in FRAMINGS:
+            raise UsageError(f"no framing is called {self._framing!r}; there are {', '.join(FRAMINGS)}")
+        if settings.get("on_eof", "flush") not in ("flush", "discard"):
+            raise UsageError(f'on_eof is "flush" or "discard", not {settings["on_eof"]!r}')
+        if settings.get("think_tags"):
+            self._tags = ThinkTags()
+        self._settings = settings
+        ours: Any = {name: value for name, value in settings.items() if name in _OF_NORMALIZER}
+        self._normalizer = normalizer(provider, **ours)
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -362,8 +363,7 @@ class StreamDecoder:
                 self._head = data
                 return []
             self._head = body[:_SHOWN]
-            self._framing = "json_array" if body[:1] in b"[{" else "sse"
-            self._begin_framing(self._framing)
+            self._begin_framing("json_array" if body[:1] in b"[{" else "sse")
         assert self._parser is not None
         events = self._read(self._parser.take(data))
         if self._sse is None or self._sse.ids is not None or self._sse.fault is not None:
@@ -371,14 +371,12 @@ class StreamDecoder:
         return self._hand_out(events)
 
     def _begin_framing(self, framing: str) -> None:
-        max_frame_bytes, max_residue_bytes, max_depth, on_eof = self._bounds
-        self._sse = None
+        self._framing, self._sse = framing, None
+        known = {name: self._settings[name] for name in _OF_FRAMING[framing] if name in self._settings}
         if framing == "json_array":
-            self._parser = JSONArrayStreamParser(max_frame_bytes=max_frame_bytes, max_depth=max_depth)
+            self._parser = JSONArrayStreamParser(**known)
         else:
-            self._parser = self._sse = SSEParser(
-                max_frame_bytes=max_frame_bytes, max_residue_bytes=max_residue_bytes, on_eof=on_eof
-            )
+            self._parser = self._sse = SSEParser(**known)
         self._wire()
 
     def _wire(self) -> None:

@@ -93,7 +93,12 @@ def depth_exceeds(text: bytes, limit: int | None) -> bool:
 
 
 def _nests_deeper(text: bytes, limit: int) -> bool:
-    """Take the strings out, then the innermost pairs of brackets, level by level: a round a level."""
+    """Look at what it decodes to; for what is no JSON, count the brackets outside of strings."""
+    try:
+        return _object_depth_exceeds(msgspec.json.decode(text), limit)
+    except DECODE_ERRORS:
+        pass
+    # Take the strings out, then the innermost pairs of brackets, level by level: a round a level.
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     left = b"".join(text.translate(_ONE_KIND, _NO_BRACKET).split(b'"')[::2])
@@ -116,21 +121,20 @@ def _object_depth_exceeds(value: object, limit: int | None) -> bool:
     """The same question for a value that came decoded; iterative, so that no input can exhaust the stack."""
     if limit is None:
         return False
-    level: list[Any] = [value]
-    depth = 0
-    while level := [child for item in level for child in _children(item)]:
-        depth += 1
-        if depth > limit:
-            return True
-    return False
+    level: list[Any] = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(limit):
+        if not level:
+            return False
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, _CONTAINERS)
+        ]
+    return bool(level)
 
 
-def _children(value: object) -> Collection[Any]:
-    if isinstance(value, dict):
-        return value.values() or (None,)
-    if isinstance(value, list | tuple):
-        return value or (None,)
-    return ()
+_CONTAINERS: Final = (dict, list, tuple)
 
 
 # -- lenient reading --------------------------------------------------------------------------------------------------

@@ -150,6 +150,8 @@ def open_source(source: ByteSource) -> tuple[Iterator[bytes], list[Callable[[], 
     Raises:
         UsageError: It is nothing that gives bytes.
     """
+    if isinstance(source, list | tuple):
+        return iter(source), []
     if isinstance(source, bytes | bytearray | memoryview):
         return iter([bytes(source)]), []
     chunks = _reads(source)

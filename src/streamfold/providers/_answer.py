@@ -16,6 +16,7 @@ import msgspec
 
 from streamfold import limits
 from streamfold.blocks import Citation, Executor, JSONText, ToolCallState, TranscriptSource
+from streamfold.errors import UsageError
 from streamfold.events import (
     BlockEnd,
     BlockKind,
@@ -55,6 +56,8 @@ __all__ = ["Answer", "NormalizerSettings", "RawMode"]
 
 B = TypeVar("B", bound="OpenBlock")
 RawMode = Literal["all", "unknown", "none"]
+_RAW_MODES: Final = ("all", "unknown", "none")
+_NO_CHOICE: Final[frozenset[int]] = frozenset()
 
 
 class NormalizerSettings(TypedDict, total=False):
@@ -82,6 +85,10 @@ class Answer:
     kind: str | None = None  # the type it names itself, where the strict decoder has read it: it is JSON then
     meant = False  # it means something, or has come out as raw
     # of the answer
+    max_depth: int | None = limits.MAX_DEPTH
+    _block_limit = limits.MAX_BLOCKS
+    _raw_mode: RawMode = "all"
+    _call_id: Callable[[int], str] | None = None
     started = False
     ended = False
     recognised = False  # whether a payload was of a kind that the dialect knows
@@ -95,24 +102,26 @@ class Answer:
     _next_index = 0
     _usage: Usage | None = None
 
-    def __init__(
-        self,
-        surface: str,
-        max_depth: int | None = limits.MAX_DEPTH,
-        max_blocks: int | None = limits.MAX_BLOCKS,
-        raw: RawMode = "all",
-        call_id: Callable[[int], str] | None = None,
-    ) -> None:
+    def __init__(self, surface: str, settings: NormalizerSettings) -> None:
         self.surface = surface
-        self.max_depth = max_depth
-        self._block_limit = sys.maxsize if max_blocks is None else max_blocks
-        self._raw_mode, self._call_id = raw, call_id
         self.out: list[Event] = []
         self.spans: list[tuple[int, int]] = []
         self.open: dict[int, OpenBlock] = {}
         self.stops: dict[int, Stop] = {}
-        self._calling: set[int] = set()  # choices with a call that the client runs
-        self._refusing: set[int] = set()  # choices with a refusal part
+        # choices with a call that the client runs, and with a refusal part
+        self._calling: frozenset[int] = _NO_CHOICE
+        self._refusing: frozenset[int] = _NO_CHOICE
+        if settings:
+            self._configure(settings)
+
+    def _configure(self, settings: NormalizerSettings) -> None:
+        blocks = settings.get("max_blocks", limits.MAX_BLOCKS)
+        self.max_depth = settings.get("max_depth", limits.MAX_DEPTH)
+        self._block_limit = sys.maxsize if blocks is None else blocks
+        self._raw_mode = settings.get("raw", "all")
+        self._call_id = settings.get("call_id")
+        if self._raw_mode not in _RAW_MODES:
+            raise UsageError(f'raw is "all", "unknown" or "none", not {self._raw_mode!r}')
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
@@ -225,7 +234,7 @@ class Answer:
         self.cut_all()
         self.out.append(Restart(reason))
         self.id = self.model = None
-        self.stops, self._calling, self._refusing = {}, set(), set()
+        self.stops, self._calling, self._refusing = {}, _NO_CHOICE, _NO_CHOICE
 
     def report(self, usage: Usage | None) -> None:
         """Hand out running totals where they changed."""
@@ -270,7 +279,7 @@ class Answer:
         block = self.open[index] = OpenBlock(index, kind, choice, meta)
         self.out.append(BlockStart(index, kind, choice, compact(meta) if meta else None))
         if kind == "refusal":
-            self._refusing.add(choice)
+            self._refusing |= {choice}
         return block
 
     def open_reasoning(self, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenReasoning:
@@ -395,7 +404,7 @@ class Answer:
         name = name if name.isascii() else sanitize(name)
         state: ToolCallState = "provider" if executor == "provider" else "open"
         if executor == "client":
-            self._calling.add(choice)
+            self._calling |= {choice}
         call = OpenCall(
             index,
             "tool_call",
@@ -414,7 +423,7 @@ class Answer:
 
     def calls_client(self, choice: int = 0) -> None:
         """The choice asks the caller to act, which makes its plain stop a tool use."""
-        self._calling.add(choice)
+        self._calling |= {choice}
 
     def arguments(self, call: OpenCall, piece: str) -> None:
         """A piece of a call's arguments."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, Unpack
 
 import msgspec
 
 from streamfold import limits
+from streamfold.errors import UsageError
 from streamfold.events import ErrorEvent, Event
 from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_keep_alive
-from streamfold.providers._answer import Answer, RawMode
+from streamfold.providers._answer import Answer, NormalizerSettings
 from streamfold.providers._errors import truncated
 
 __all__ = ["BaseNormalizer", "CloseHow", "Cursor", "Normalizer", "Quick", "Say", "text_of", "whole_number"]
@@ -100,18 +101,15 @@ class BaseNormalizer:
     hot = True
     """Whether payloads may take the short way. For tests only."""
 
-    def __init__(
-        self,
-        *,
-        after: Cursor | None = None,
-        max_depth: int | None = limits.MAX_DEPTH,
-        max_blocks: int | None = limits.MAX_BLOCKS,
-        raw: RawMode = "all",
-        call_id: Callable[[int], str] | None = None,
-    ) -> None:
-        self.answer = Answer(self.surface, max_depth, max_blocks, raw, call_id)
-        # A payload of fewer bytes cannot hold the brackets to nest too deep.
-        self._shallow = sys.maxsize if max_depth is None else 2 * max_depth
+    _shallow = 2 * limits.MAX_DEPTH  # a payload of fewer bytes cannot hold the brackets to nest too deep
+
+    def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
+        self.answer = Answer(self.surface, settings)
+        if settings:
+            if unknown := settings.keys() - NormalizerSettings.__annotations__.keys():
+                raise UsageError(f"no setting is called {', '.join(sorted(unknown))}")
+            depth = self.answer.max_depth
+            self._shallow = sys.maxsize if depth is None else 2 * depth
         self._begin()
         if after is not None:
             self._resume(after)

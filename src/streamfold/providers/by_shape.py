@@ -82,6 +82,8 @@ class AutoNormalizer(BaseNormalizer):
     def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
         super().__init__(after=after, **settings)
         self._after, self._settings = after, settings
+
+    def _begin(self) -> None:
         self._held: list[_Held] = []
         self._out: list[Event] = []  # of the batch
         self._unknown = False

@@ -593,8 +593,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _finish_reasoning(self, block: OpenReasoning, members: Members) -> None:
         for family in ("summary", "content"):
-            entries = members.get(family)
-            for number, entry in enumerate(cast("list[Any]", entries) if isinstance(entries, list) else ()):
+            entries: list[Any] = members[family] if isinstance(members.get(family), list) else []
+            for number, entry in enumerate(entries):
                 text = text_of(cast("Members", entry).get("text")) if isinstance(entry, dict) else ""
                 known = (family, number) in block.numbers
                 # Hosts repeat one text under both names.
