@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack
 
@@ -87,8 +88,9 @@ class AsyncPullStream(Generic[T]):
             return
         self._closed = True
         self._cancel()
-        for close in self._closers:
-            await _settled(close())
+        async with AsyncExitStack() as stack:  # all of them, though one raises: under trio, a cancelled one does
+            for close in reversed(self._closers):
+                stack.push_async_callback(_close, close)
 
     def _cancel(self) -> None:
         if not self._stage.ended:
@@ -115,22 +117,29 @@ def open_async_source(source: AsyncByteSource) -> tuple[AsyncIterator[bytes], li
 def _reads(source: Any) -> AsyncIterator[bytes] | None:
     """The reads of a source that is awaited, None for one that is not."""
     reads: AsyncIterator[bytes] | None = None
-    content = getattr(source, "content", source)
     if hasattr(source, "aiter_bytes"):  # httpx, httpx2
         reads = aiter(source.aiter_bytes())
-    elif hasattr(content, "iter_any"):  # aiohttp
-        reads = aiter(content.iter_any())
     elif hasattr(source, "__aiter__"):
         # asyncio's and aiofiles' readers iterate by lines, with a limit on their length; read() has neither fault
         reads = _read_until_empty(source.read) if hasattr(source, "read") else aiter(source)
     elif hasattr(source, "receive_some"):  # a trio stream
         reads = _read_until_empty(source.receive_some)
+    elif not (hasattr(source, "iter_bytes") or hasattr(source, "iter_content") or hasattr(source, "read1")):
+        content: Any = getattr(source, "content", None)  # last: on a response of requests this would read all of it
+        if hasattr(content, "iter_any"):  # aiohttp
+            reads = aiter(content.iter_any())
+        elif hasattr(source, "read"):
+            reads = _read_until_empty(source.read)
     return reads
 
 
 async def _read_until_empty(read: Callable[[int], Any]) -> AsyncIterator[bytes]:
     while chunk := await _settled(read(READ_BYTES)):
         yield chunk
+
+
+async def _close(close: Closer) -> None:
+    await _settled(close())
 
 
 async def _settled(value: Any) -> Any:

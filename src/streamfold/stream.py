@@ -6,7 +6,9 @@ exception of the consumer. The source is closed exactly once. Knows frames; know
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from types import TracebackType
@@ -71,7 +73,7 @@ class PullStream(Generic[T]):
         self._chunks, self._closers = open_source(source)
         self._stage = stage
         self._batch: Any = iter(())  # what is being handed out; it knows how much of it is left
-        self._batches = self._pull()
+        self._batches: Any = self._pull()  # Any: typing's Generator does not know that one can be running
         self._items: Iterator[T] = chain.from_iterable(self._batches)
         self._started = self._closed = False
 
@@ -90,9 +92,12 @@ class PullStream(Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """Stop, and close the source. May be called at any time and more than once."""
+        """Stop, and close the source. May be called at any time and more than once, by another thread too."""
         self._items = iter(())
-        if self._started:
+        left = self._left()
+        deque(self._batch, maxlen=0)  # a loop may hold it still: it ends here
+        self._batch = iter(range(left))  # and what was left of it goes on counting as not handed out
+        if self._started and not self._batches.gi_running:
             self._batches.close()
         self._finish()
 
@@ -133,8 +138,9 @@ class PullStream(Generic[T]):
             return
         self._closed = True
         self._cancel()
-        for close in self._closers:
-            close()
+        with ExitStack() as stack:  # all of them, though one raises
+            for close in reversed(self._closers):
+                stack.callback(close)
 
     def _cancel(self) -> None:
         if not self._stage.ended:
@@ -197,6 +203,8 @@ class FrameStage:
     def __init__(self, *, framing: Literal["sse", "json_array"] = "sse", **settings: Any) -> None:
         if framing not in _FRAMING_SETTINGS:
             raise UsageError(f"no framing is called {framing!r}; there are {', '.join(_FRAMING_SETTINGS)}")
+        for name in settings.keys() - FrameSettings.__annotations__.keys():
+            raise UsageError(f"no setting is called {name!r}; there are {', '.join(FrameSettings.__annotations__)}")
         known = {name: value for name, value in settings.items() if name in _FRAMING_SETTINGS[framing]}
         self._parser = SSEParser(**known) if framing == "sse" else JSONArrayStreamParser(**known)
         self.fault: FramingError | None = None
@@ -234,16 +242,17 @@ class MapStage:
 
     def __init__(self, mapping: Mapping, frames: FrameStage) -> None:
         self._mapping, self._frames = mapping, frames
+        self._raised: Exception | None = None  # by the mapping
 
     @property
     def ended(self) -> bool:
         """Whether nothing more is to be read."""
-        return self._frames.ended
+        return self.fault is not None
 
     @property
-    def fault(self) -> FramingError | None:
+    def fault(self) -> Exception | None:
         """What to raise once everything before it is out."""
-        return self._frames.fault
+        return self._raised or self._frames.fault
 
     def feed(self, data: bytes) -> list[Event]:
         """The events of the frames that these bytes complete."""
@@ -251,10 +260,17 @@ class MapStage:
 
     def close(self, how: Literal["eof", "cut", "cancel"]) -> list[Event]:
         """The events of the frames that the end of input completes."""
-        return self._mapped(self._frames.close(how))
+        return [] if self._raised else self._mapped(self._frames.close(how))
 
     def _mapped(self, frames: list[ServerSentEvent]) -> list[Event]:
-        return [event for frame in frames for event in self._mapping(frame) or ()]
+        events: list[Event] = []
+        try:
+            for frame in frames:
+                for event in self._mapping(frame) or ():
+                    events.append(event)  # noqa: PERF402 - what came before a fault has to stay
+        except Exception as fault:  # noqa: BLE001 - raised to the caller, behind the events before it
+            self._raised = fault
+        return events
 
 
 def parse_event_stream(source: ByteSource, **settings: Unpack[FrameSettings]) -> PullStream[ServerSentEvent]:
