@@ -22,7 +22,7 @@ from streamfold.framing.sse import ServerSentEvent, SSEParser
 from streamfold.payloads import DECODE_ERRORS, BadJSON, DepthExceeded, Payload, is_done, is_keep_alive, lenient
 from streamfold.providers._answer import RawMode
 from streamfold.providers._errors import error_body
-from streamfold.providers._table import CloseHow, Cursor
+from streamfold.providers._table import END, CloseHow, Cursor
 from streamfold.providers.by_shape import shape_of
 from streamfold.providers.registry import PROVIDERS, normalizer
 from streamfold.snapshot import Snapshot
@@ -162,17 +162,17 @@ class StreamDecoder:
         assert sse is not None
         payloads = sse.take(data)
         self._sequence_before = normalizer.next_sequence
-        quick = normalizer.quick
-        if len(payloads) == 1 and quick is not None and (event := quick(payloads[0])) is not None:
-            events, self._spans = [event], []
-        elif payloads:
-            events = normalizer.feed(payloads)
-            answer = normalizer.answer
-            self._spans = answer.spans
-            if answer.ended:
-                self.ended, self._quick = True, False
-        else:
-            events = []
+        events: list[Event] = []
+        self._spans = ()
+        if payloads:
+            more = normalizer.more
+            single = len(payloads) == 1
+            if not single or more is None or more(payloads, events.append) is not END:
+                normalizer.read(iter(payloads), events, None if single else more)
+                answer = normalizer.answer
+                self._spans = answer.spans
+                if answer.ended:
+                    self.ended, self._quick = True, False
         self._payloads = payloads
         if sse.ids is not None or sse.fault is not None:
             events = self._look_below(events)

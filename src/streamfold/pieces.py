@@ -17,8 +17,8 @@ PiecesView: TypeAlias = tuple[list[str], int, list[str], int]
 class Pieces(msgspec.Struct, kw_only=True):
     """Pieces of text in order. Linear: each is joined twice at most.
 
-    Both lists are only ever appended to, so a view of them never changes. ``tail`` may be appended to directly, by who
-    calls :meth:`roll` when it has grown past ``MANY``. A struct, as it costs a third of a class to make.
+    Both lists are only ever appended to, so a view of them never changes. A struct, as it costs a third of a class to
+    make.
     """
 
     full: list[str] = []
@@ -29,6 +29,12 @@ class Pieces(msgspec.Struct, kw_only=True):
         self.tail.append(text)
         if len(self.tail) > MANY:
             self.roll()
+
+    def tail_to_add_to(self) -> list[str]:
+        """The list that pieces may be appended to directly, until it holds more than ``MANY``."""
+        if len(self.tail) > MANY:
+            self.roll()
+        return self.tail
 
     def roll(self) -> None:
         """Join what has gathered into one string."""

@@ -86,6 +86,7 @@ class SSEParser:
     _at_start = True  # a byte order mark may still come
     _skip_lf = False  # the last line ended in CR: a LF that comes next is its other half
     _clean = False  # nothing is open or held: the next read begins a frame
+    _usual = b"data: "  # what stood before the payload of the last read that was one frame
     _closed = False
     # of the frame that is open, where the general reader has begun it
     _inside = False
@@ -159,25 +160,24 @@ class SSEParser:
     def take(self, data: bytes) -> list[bytes]:
         """Feed, and return the data of every frame that is whole now. A fault is left in ``fault``, never raised."""
         if self._clean:
-            size = len(data)
-            start = end = 0
-            if data[-2:] == b"\n\n":  # most reads of a live stream are one whole frame
-                end = data.find(b"\n")
-                if data[:6] == b"data: ":
-                    start = 6
-                elif data[:7] == b"event: " and data[end + 1 : end + 7] == b"data: ":
-                    start = end + 7
-                    end = data.find(b"\n", start)
-                if end != size - 2 or data.find(b"\r") >= 0:
-                    start = 0
+            size, usual = len(data), self._usual
+            if not usual or not data.startswith(usual):
+                usual = self._usual = _head_of(data)
+            start = len(usual)
+            if usual and data.find(b"\n", start) == size - 2 and data[-1] == _LF and _CR not in data:
+                # Most reads of a live stream are one whole frame.
+                if size <= self._limit:
+                    self._position += size
+                    self._block = data
+                    payloads = self._payloads = [data[start:-2]]
+                    return payloads
             elif data[-4:] == b"\r\n\r\n" and data[:6] == b"data: ":  # Gemini, and gateways built on sse-starlette
                 end = size - 4
-                start = 6 if data.find(b"\r") == end and data.find(b"\n") == end + 1 else 0
-            if start and size <= self._limit:
-                self._position += size
-                self._block = data
-                payloads = self._payloads = [data[start:end]]
-                return payloads
+                if data.find(b"\r") == end and data.find(b"\n") == end + 1 and size <= self._limit:
+                    self._position += size
+                    self._block = data
+                    payloads = self._payloads = [data[6:end]]
+                    return payloads
         self._forget()
         if self._closed:
             raise UsageError("the parser is closed")
@@ -427,6 +427,14 @@ class SSEParser:
         if "\ufffd" in text:
             self.replacements += text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
         return text
+
+
+def _head_of(frame: bytes) -> bytes:
+    """What stands before the payload of a frame of one plain shape; nothing if it is of no such shape."""
+    if frame[:6] == b"data: ":
+        return frame[:6]
+    start = frame.find(b"\n") + 7
+    return frame[:start] if frame[:7] == b"event: " and frame[start - 6 : start] == b"data: " else b""
 
 
 def _split(block: bytes) -> list[bytes] | None:

@@ -125,9 +125,8 @@ class Answer:
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
-    def begin(self) -> list[Event]:
-        """Start a batch; its events go into the list returned."""
-        out: list[Event] = []
+    def begin(self, out: list[Event]) -> list[Event]:
+        """Start a batch whose events go into this list."""
         self.out = out
         if self.spans:
             self.spans, self.surplus = [], 0

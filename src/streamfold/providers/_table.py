@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, TypeAlias, Unpack
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal, Protocol, TypeAlias, Unpack
 
 import msgspec
 
@@ -15,12 +15,17 @@ from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_kee
 from streamfold.providers._answer import Answer, NormalizerSettings
 from streamfold.providers._errors import truncated
 
-__all__ = ["BaseNormalizer", "CloseHow", "Cursor", "Normalizer", "Quick", "Say", "text_of", "whole_number"]
+__all__ = ["END", "BaseNormalizer", "CloseHow", "Cursor", "More", "Normalizer", "Say", "text_of", "whole_number"]
 
 CloseHow = Literal["eof", "cut", "cancel"]
 
-Quick: TypeAlias = Callable[[Payload], "Event | None"]
-"""Reads a payload that is another piece of what the last one was: its one event, None for every other payload."""
+END: Final[Payload] = {}
+"""This object stands for a payload where there is none left."""
+More: TypeAlias = Callable[[Iterable[Payload], Callable[[Event], None]], Payload]
+"""Reads payloads for as long as each is one more piece of what the last one was, and adds their events, one each.
+
+Returns the first payload that is something else, ``END`` if there is none.
+"""
 Say: TypeAlias = Callable[[str], Event]
 """Makes the event of a piece; a ``partial`` of the event's class costs no more than the class."""
 
@@ -48,10 +53,14 @@ class Normalizer(Protocol):
     answer: Answer
     next_sequence: int | None
     chosen: Normalizer | None
-    quick: Quick | None
+    more: More | None
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean."""
+        ...
+
+    def read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
+        """The same into a list of the caller's; ``more`` is how to begin."""
         ...
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
@@ -86,7 +95,7 @@ class BaseNormalizer:
     """What all normalisers do alike; a dialect adds its table.
 
     A subclass names its ``surface`` and its ``terminal`` sign, and says in :meth:`_mean` what a payload means. Where
-    the payload was a piece of something, it may leave in ``quick`` a reader for more pieces of the same: the short way
+    the payload was a piece of something, it may leave in ``more`` a reader for more pieces of the same: the short way
     of the everyday payload, which :meth:`_mean` defines.
     """
 
@@ -97,7 +106,7 @@ class BaseNormalizer:
     """Who goes on in its place, where a normaliser only finds out which dialect a stream speaks."""
     next_sequence: int | None = None
     """The sequence number that should come next, on surfaces that number their payloads."""
-    quick: Quick | None = None
+    more: More | None = None
     hot = True
     """Whether payloads may take the short way. For tests only."""
 
@@ -127,36 +136,42 @@ class BaseNormalizer:
         Args:
             payloads: JSON text (``str`` or ``bytes``) or decoded objects, one each.
         """
-        out = self.answer.begin()
-        add, quick, step = out.append, self.quick, self._step
-        for payload in payloads:
-            if quick is not None and (event := quick(payload)) is not None:
-                add(event)
-            else:
-                step(payload, out)
-                quick = self.quick
+        out: list[Event] = []
+        self.read(iter(payloads), out, self.more)
         return out
 
-    def _step(self, payload: Payload, out: list[Event]) -> None:
-        """Say what one payload of the batch means, and pair it with the events that it causes.
+    def read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
+        """Add what each payload of a batch means, and pair it with the events that it causes.
 
-        Where it means nothing, it is handed out as ``raw``.
+        One that means nothing is handed out as ``raw``.
+
+        Args:
+            payloads: The batch.
+            out: Where its events go.
+            more: The short way to try first; None where the first payload is known to be none of its.
         """
+        self.answer.begin(out)
+        self._read(payloads, out, more)
+
+    def _read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
         answer = self.answer
-        before = answer.before = len(out)
-        if answer.ended:
-            answer.spans.append((before, 0))
-            answer.surplus -= 1
-            return
-        answer.payload, answer.kind, answer.meant = payload, None, False
-        try:
-            known = self._mean(payload)
-        except (BadJSON, DepthExceeded) as fault:
-            known = self._unreadable(payload, fault)
-        if known:
-            answer.recognised = True
-        if not answer.started or len(out) != before + 1:
-            answer.pair(out, known=known)
+        add, mean = out.append, self._mean
+        while (payload := next(payloads, END) if more is None else more(payloads, add)) is not END:
+            before = answer.before = len(out)
+            if answer.ended:
+                answer.spans.append((before, 0))
+                answer.surplus -= 1
+                continue
+            answer.payload, answer.kind, answer.meant = payload, None, False
+            try:
+                known = mean(payload)
+            except (BadJSON, DepthExceeded) as fault:
+                known = self._unreadable(payload, fault)
+            if known:
+                answer.recognised = True
+            if not answer.started or len(out) != before + 1:
+                answer.pair(out, known=known)
+            more = self.more
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """The end of input.
@@ -165,8 +180,8 @@ class BaseNormalizer:
             how: ``eof``, a clean end: the answer is done or truncated, as its surface says. ``cut``: the transport
                 failed. ``cancel``: the caller stopped, which is no event.
         """
-        out = self.answer.begin()
-        self.quick = None
+        out = self.answer.begin([])
+        self.more = None
         if not self.answer.ended:
             self._ended(how)
         self.answer.ended = True
@@ -174,14 +189,14 @@ class BaseNormalizer:
 
     def fail(self, error: ErrorEvent) -> list[Event]:
         """End the answer with an error found below the payloads: a frame too large, a body that is no stream."""
-        out = self.answer.begin()
-        self.quick = None
+        out = self.answer.begin([])
+        self.more = None
         self._fail(error)
         return out
 
     def replay(self) -> None:
         """A new connection begins, which may repeat payloads; dialects without numbers cannot tell."""
-        self.quick = None
+        self.more = None
 
     @property
     def cursor(self) -> Cursor:

@@ -7,7 +7,7 @@ left it out, so a ``content_block_start`` always opens a fresh block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
@@ -16,11 +16,11 @@ import msgspec
 from streamfold.blocks import Block, Citation, Executor, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, json_text, read_object
-from streamfold.pieces import MANY
+from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning, OpenWhole
-from streamfold.providers._table import BaseNormalizer, Quick, Say, text_of
+from streamfold.providers._table import END, BaseNormalizer, More, Say, text_of
 
 __all__ = ["AnthropicNormalizer"]
 
@@ -87,22 +87,27 @@ _THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
 _INPUT: Final = msgspec.json.Decoder(_InputEvent).decode
 
 
-def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, tail: list[str], size: int) -> Quick:
-    """Reads another delta of the block at that index. A payload that nests too deep has more than ``size`` bytes."""
+def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: Pieces, size: int) -> More:
+    """Reads more deltas of the block at that index. A payload that nests too deep has more than ``size`` bytes."""
 
-    def quick(payload: Payload) -> Event | None:
-        if type(payload) is bytes and _SHORT < len(payload) <= size and len(tail) <= MANY:
+    tail = pieces.tail_to_add_to()
+
+    def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        for payload in payloads:
+            if type(payload) is not bytes or not _SHORT < len(payload) <= size or len(tail) > MANY:
+                return payload
             try:
                 event = decode(payload)
             except DECODE_ERRORS:
-                return None
+                return payload
             piece = event.delta.piece
-            if piece and event.index == wire_index:
-                tail.append(piece)
-                return say(piece)
-        return None
+            if not piece or event.index != wire_index:
+                return payload
+            tail.append(piece)
+            add(say(piece))
+        return END
 
-    return quick
+    return more
 
 
 # -- what all other payloads are read into; large members stay text ---------------------------------------------------
@@ -214,7 +219,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _message_start(self, event: _Event) -> None:
         message = event.message or _Message()
-        self.quick = None
+        self.more = None
         if self._blank is not None:
             self._finish_blank()
         if self._begun:  # a proxy that started again upstream: never join the two
@@ -252,7 +257,7 @@ class AnthropicNormalizer(BaseNormalizer):
         delta = event.delta
         if delta is None:
             return
-        self.quick = None  # until it is clear that no half of a character is waiting
+        self.more = None  # until it is clear that no half of a character is waiting
         handler = _DELTAS.get(delta.type or _kind_of(delta))
         if handler is not None:
             handler(self, delta, _key(event.index))
@@ -430,12 +435,11 @@ class AnthropicNormalizer(BaseNormalizer):
             return
         at, size = block.index, self._shallow
         if block.kind == "text":
-            self.quick = _more(_TEXT, index, partial(TextDelta, at), block.tail, size)
+            self.more = _more(_TEXT, index, partial(TextDelta, at), block, size)
         elif type(block) is OpenReasoning:
-            tail = block.parts[block.part(0)].tail
-            self.quick = _more(_THINKING, index, partial(ReasoningDelta, at), tail, size)
+            self.more = _more(_THINKING, index, partial(ReasoningDelta, at), block.parts[block.part(0)], size)
         elif type(block) is OpenCall:
-            self.quick = _more(_INPUT, index, partial(ToolCallDelta, at, block.id), block.tail, size)
+            self.more = _more(_INPUT, index, partial(ToolCallDelta, at, block.id), block, size)
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -461,7 +465,7 @@ class AnthropicNormalizer(BaseNormalizer):
     # -- blocks close, totals, ends -----------------------------------------------------------------------------------
 
     def _stop_block(self, block: OpenBlock, index: object) -> None:
-        self.quick = None
+        self.more = None
         if type(block) is not OpenCall:
             self.answer.close(block)
         elif block.given or not block.is_empty():
@@ -488,7 +492,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _cut_open_blocks(self) -> None:
         """The message is over: a block without its stop broke off (``max_tokens`` inside tool input)."""
-        self.quick = None
+        self.more = None
         if self.answer.open:
             self.answer.cut_all()
             self._by_index.clear()

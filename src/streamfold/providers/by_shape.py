@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Unpack
 
 from streamfold import limits
@@ -10,7 +10,7 @@ from streamfold.events import ErrorEvent, Event
 from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_keep_alive, read_object
 from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import provider_error
-from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor, Normalizer, text_of
+from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor, More, Normalizer, text_of
 from streamfold.providers.registry import normalizer
 
 __all__ = ["AutoNormalizer", "shape_of"]
@@ -94,10 +94,10 @@ class AutoNormalizer(BaseNormalizer):
             return self.chosen.feed(payloads)
         batch = list(payloads)
         answer = self.answer
-        out = self._out = answer.begin()
+        out = self._out = answer.begin([])
         for number, payload in enumerate(batch):
             if self._unknown or answer.ended:
-                self._step(payload, out)
+                self._read(iter((payload,)), out, None)
                 continue
             before = len(out)
             self._look(self._hold(payload, number))
@@ -109,11 +109,15 @@ class AutoNormalizer(BaseNormalizer):
                 break
         return out
 
+    def read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
+        """See :meth:`BaseNormalizer.read`."""
+        out.extend(self.feed(payloads))
+
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """The end of input; what is still held comes out as ``raw``."""
         if self.chosen is not None:
             return self.chosen.close(how)
-        out = self._out = self.answer.begin()
+        out = self._out = self.answer.begin([])
         if how != "cancel" and not self.answer.ended:
             self._give_up()
             self._ended(how)
@@ -124,7 +128,7 @@ class AutoNormalizer(BaseNormalizer):
         """End the answer with an error found below the payloads."""
         if self.chosen is not None:
             return self.chosen.fail(error)
-        out = self._out = self.answer.begin()
+        out = self._out = self.answer.begin([])
         self._give_up()
         self.answer.fail(error)
         return out
@@ -187,7 +191,7 @@ class AutoNormalizer(BaseNormalizer):
         spans, surplus, names, offsets = list(answer.spans), answer.surplus, answer.name_of, answer.offset_of
         for waiting in held:
             answer.name_of, answer.offset_of = _always(waiting.name), _always(waiting.offset)
-            self._step(waiting.payload, self._out)
+            self._read(iter((waiting.payload,)), self._out, None)
         answer.spans, answer.surplus, answer.name_of, answer.offset_of = spans, surplus, names, offsets
 
 

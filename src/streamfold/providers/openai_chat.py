@@ -7,7 +7,7 @@ a choice, as the message that the chunks add up to has one member for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
@@ -16,13 +16,13 @@ import msgspec
 from streamfold.blocks import Citation
 from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, read_object
-from streamfold.pieces import MANY
+from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import error_body, provider_error
 from streamfold.providers._fragments import Fragments
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript
 from streamfold.providers._reasoning_details import DetailsEntry, ReasoningDetails
-from streamfold.providers._table import BaseNormalizer, Quick, Say, text_of, whole_number
+from streamfold.providers._table import END, BaseNormalizer, More, Say, text_of, whole_number
 
 __all__ = ["OpenAIChatNormalizer"]
 
@@ -124,52 +124,67 @@ _HOT: Final[Mapping[str, Decode]] = {
 # ``size`` bytes, and goes the general way.
 
 
-def _more_text(decode: Decode, say: Say, tail: list[str], size: int) -> Quick:
-    def quick(payload: Payload) -> Event | None:
-        if type(payload) is bytes and len(payload) <= size and len(tail) <= MANY:
+def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
+    tail = pieces.tail_to_add_to()
+
+    def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        for payload in payloads:
+            if type(payload) is not bytes or len(payload) > size or len(tail) > MANY:
+                return payload
             try:
                 choice = decode(payload).choices[0]
             except DECODE_ERRORS:
-                return None
+                return payload
             piece = (choice.delta or choice).piece  # a legacy completion has no delta
-            if piece:
-                tail.append(piece)
-                return say(piece)
-        return None
+            if not piece:
+                return payload
+            tail.append(piece)
+            add(say(piece))
+        return END
 
-    return quick
+    return more
 
 
-def _more_detailed(decode: Decode, say: Say, tail: list[str], entry: DetailsEntry, size: int) -> Quick:
-    def quick(payload: Payload) -> Event | None:
-        if type(payload) is bytes and len(payload) <= size and len(tail) <= MANY:
+def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry, size: int) -> More:
+    tail = pieces.tail_to_add_to()
+
+    def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        for payload in payloads:
+            if type(payload) is not bytes or len(payload) > size or len(tail) > MANY:
+                return payload
             try:
                 delta = decode(payload).choices[0].delta
             except DECODE_ERRORS:
-                return None
+                return payload
             piece = delta.piece
-            if piece and entry.goes_on(piece, delta.reasoning_details[0]):
-                tail.append(piece)
-                return say(piece)
-        return None
+            if not piece or not entry.goes_on(piece, delta.reasoning_details[0]):
+                return payload
+            tail.append(piece)
+            add(say(piece))
+        return END
 
-    return quick
+    return more
 
 
-def _more_arguments(decode: Decode, say: Say, tail: list[str], wire_index: object, size: int) -> Quick:
-    def quick(payload: Payload) -> Event | None:
-        if type(payload) is bytes and len(payload) <= size and len(tail) <= MANY:
+def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object, size: int) -> More:
+    tail = pieces.tail_to_add_to()
+
+    def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        for payload in payloads:
+            if type(payload) is not bytes or len(payload) > size or len(tail) > MANY:
+                return payload
             try:
                 fragment = decode(payload).choices[0].delta.piece[0]
             except DECODE_ERRORS:
-                return None
+                return payload
             piece = fragment.function.arguments
-            if piece and fragment.index == wire_index:
-                tail.append(piece)
-                return say(piece)
-        return None
+            if not piece or fragment.index != wire_index:
+                return payload
+            tail.append(piece)
+            add(say(piece))
+        return END
 
-    return quick
+    return more
 
 
 # -- what all other chunks are read into ------------------------------------------------------------------------------
@@ -237,7 +252,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        self.quick, self._shape = None, ""
+        self.more, self._shape = None, ""
         answer = self.answer
         chunk: _Chunk | None = None
         if type(payload) is bytes:
@@ -333,20 +348,20 @@ class OpenAIChatNormalizer(BaseNormalizer):
             case "content" | "text" | "refusal":
                 text = self._open(state.refusal if self._shape == "refusal" else state.text)
                 if text is not None:
-                    self.quick = _more_text(decode, partial(TextDelta, text.index), text.tail, size)
+                    self.more = _more_text(decode, partial(TextDelta, text.index), text, size)
             case "tool_calls":
                 call, index = self._open(self._call), self._call_index
                 if call is not None and call.scanner is None and type(index) is int:
                     say = partial(ToolCallDelta, call.index, call.id)
-                    self.quick = _more_arguments(decode, say, call.tail, index, size)
+                    self.more = _more_arguments(decode, say, call, index, size)
             case _:
                 block, entry = self._open(state.reasoning), state.details.last if state.details else None
                 if block is not None and block.parts:
-                    tail, thought = block.parts[0].tail, partial(ReasoningDelta, block.index)
-                    self.quick = (
-                        _more_text(decode, thought, tail, size)
+                    pieces, thought = block.parts[0], partial(ReasoningDelta, block.index)
+                    self.more = (
+                        _more_text(decode, thought, pieces, size)
                         if entry is None
-                        else _more_detailed(decode, thought, tail, entry, size)
+                        else _more_detailed(decode, thought, pieces, entry, size)
                     )
 
     def _open(self, block: B | None) -> B | None:

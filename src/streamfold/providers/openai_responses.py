@@ -7,7 +7,7 @@ say of an item is authoritative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -20,7 +20,7 @@ from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript, OpenWhole
-from streamfold.providers._table import BaseNormalizer, Cursor, Quick, Say, text_of, whole_number
+from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, text_of, whole_number
 
 __all__ = ["OpenAIResponsesNormalizer"]
 
@@ -246,7 +246,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self._replaying = self.next_sequence is not None
 
     def _mean(self, payload: Payload) -> bool:
-        self.quick = None
+        self.more = None
         answer = self.answer
         event: _Event | None = None
         if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
@@ -762,31 +762,37 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         """
         decode = _HOT.get(kind)
         if self.hot and decode is not None and not block.half and block.index in self.answer.open:
-            self.quick = self._more(decode, event.output_index, part if part is not None else 0, say, pieces.tail)
+            self.more = self._more(decode, event.output_index, part if part is not None else 0, say, pieces)
 
-    def _more(self, decode: Callable[[bytes], Any], index: object, part: object, say: Say, tail: list[str]) -> Quick:
+    def _more(self, decode: Callable[[bytes], Any], index: object, part: object, say: Say, pieces: Pieces) -> More:
         size, depth = self._shallow, self.answer.max_depth
 
-        def quick(payload: Payload) -> Event | None:
-            if (
-                type(payload) is not bytes
-                or len(tail) > MANY
-                or (len(payload) > size and depth_exceeds(payload, depth))
-            ):
-                return None
-            try:
-                event = decode(payload)
-            except DECODE_ERRORS:
-                return None
-            piece, number = event.delta, event.sequence_number
-            if number != self.next_sequence or event.output_index != index or event.part != part or not piece:
-                return None
-            if number is not None:
-                self.next_sequence = number + 1
-            tail.append(piece)
-            return say(piece)
+        tail = pieces.tail_to_add_to()
 
-        return quick
+        def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+            expected = self.next_sequence
+            for payload in payloads:
+                if type(payload) is not bytes or len(tail) > MANY:
+                    break
+                if len(payload) > size and depth_exceeds(payload, depth):
+                    break
+                try:
+                    event = decode(payload)
+                except DECODE_ERRORS:
+                    break
+                piece, number = event.delta, event.sequence_number
+                if number != expected or event.output_index != index or event.part != part or not piece:
+                    break
+                if number is not None:
+                    expected = number + 1
+                tail.append(piece)
+                add(say(piece))
+            else:
+                payload = END
+            self.next_sequence = expected
+            return payload
+
+        return more
 
 
 PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text", "text": "text", "refusal": "refusal"}
