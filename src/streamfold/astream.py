@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack
 
@@ -64,6 +64,8 @@ class AsyncPullStream(Generic[T]):
                     self._batch = iter(stage.close("cut"))
                     for item in self._batch:
                         yield item
+                    with suppress(Exception):  # what is wrong is what the source raised first
+                        await self._finish()
                     raise
                 items = feed(chunk)
                 if items:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain
 from types import TracebackType
@@ -113,6 +113,8 @@ class PullStream(Generic[T]):
                     break
                 except Exception:
                     yield self._handing_out(stage.close("cut"))
+                    with suppress(Exception):  # what is wrong is what the source raised first
+                        self._finish()
                     raise
                 items = feed(chunk)
                 if items:
