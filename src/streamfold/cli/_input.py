@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from io import UnsupportedOperation
 from itertools import chain
+from types import FrameType
 from typing import IO, Final, Literal, Protocol, cast
 
 from streamfold.views.terminal import size
@@ -44,13 +46,10 @@ class Input:
         self.before_read: Callable[[], object] = _nothing
         self.count = 0
         self.total = _size_of(file)
+        self._waiting = self._interrupted = False
 
     def __iter__(self) -> Iterator[bytes]:
-        while True:
-            self.before_read()
-            data = self._file.read1(READ_BYTES)  # read() would wait for the whole amount
-            if not data:
-                return
+        while data := self._read():
             self.count += len(data)
             if self._chunk is None:
                 yield data
@@ -62,8 +61,34 @@ class Input:
         return size(self.count) + (f" of {size(self.total)}" if self.total else "")
 
     @contextmanager
-    def meter(self) -> Generator[None]:
-        """Show a bar on standard error while a large file is read, where that disturbs nothing."""
+    def reading(self) -> Generator[None]:
+        """While it lasts, Ctrl-C ends the wait for a read and nothing else, so that no event and no line is cut in two.
+
+        A second Ctrl-C ends whatever it finds. Large files show a bar on standard error, where that disturbs nothing.
+        """
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            with self._bar():
+                yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _read(self) -> bytes:
+        self.before_read()
+        self._waiting = True
+        if self._interrupted:
+            raise KeyboardInterrupt
+        data = self._file.read1(READ_BYTES)  # read() would wait for the whole amount
+        self._waiting = False
+        return data
+
+    def _interrupt(self, signum: int, frame: FrameType | None) -> None:
+        if self._waiting or self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = True
+
+    @contextmanager
+    def _bar(self) -> Generator[None]:
         if self.total is None or self.total < LARGE or not sys.stderr.isatty() or sys.stdout.isatty():
             yield
             return

@@ -36,6 +36,7 @@ class Main(click.Group):
         **extra: Any,
     ) -> Any:
         """Run a command. See :meth:`click.Command.main`."""
+        _open_what_is_closed()
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as fault:
@@ -82,6 +83,13 @@ def ending(command: Callable[P, int]) -> Callable[P, NoReturn]:
 def complain(words: str) -> None:
     """Say on standard error, in one line, what is wrong."""
     click.echo(f"streamfold: {one_line(words)}", err=True)
+
+
+def _open_what_is_closed() -> None:
+    """A standard stream that the caller closed is an empty one; else the next file opened would take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as the process lives
 
 
 def _let_go(stream: IO[str]) -> None:

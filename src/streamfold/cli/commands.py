@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Callable
 from typing import IO, Any, Final, TypeAlias
 
@@ -12,6 +11,7 @@ import msgspec
 
 from streamfold import (
     ErrorEvent,
+    Event,
     FramingError,
     Snapshot,
     __version__,
@@ -21,8 +21,8 @@ from streamfold import (
     parse_event_stream,
 )
 from streamfold.cli._input import Input, told_framing
-from streamfold.cli._main import COMPLETE, FAULTY, INTERRUPTED, WRONG_USAGE, Main, complain, ending
-from streamfold.cli._page import Page, page
+from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
+from streamfold.cli._page import page
 from streamfold.decoder import FRAMINGS
 from streamfold.providers.registry import PROVIDERS
 from streamfold.views.lines import neutral_json
@@ -110,44 +110,36 @@ def fold(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) -> 
     says how it ended and what it cost.
     """
     source = Input(file, chunk)
-    return _fold_to_json(source, settings) if as_json else _draw(source, page(), settings)
-
-
-def _fold_to_json(source: Input, settings: dict[str, Any]) -> int:
-    stream = iter_unified(source, raw="none", **settings)
-    code = COMPLETE
-    with source.meter():
-        try:
-            with stream:
-                deque(stream, maxlen=0)
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        except OSError:  # the stream has said so
-            pass
-    answer = stream.snapshot()
-    _print_json(answer.to_json().encode())
-    return code or _report(answer)
-
-
-def _draw(source: Input, where: Page, settings: dict[str, Any]) -> int:
-    drawing = Drawing()
+    if as_json:
+        answer, broken_off_by = _folded(source, settings, _ignore)
+        _print_json(answer.to_json().encode())
+        return _report(answer, broken_off_by)
+    drawing, where = Drawing(), page()
     source.before_read = lambda: where.show(drawing, source.progress())
+    answer, broken_off_by = _folded(source, settings, drawing.push)
+    where.finish(drawing, answer)
+    return _report(answer, broken_off_by, seen=where.seen_with_errors)
+
+
+def _folded(
+    source: Input, settings: dict[str, Any], see: Callable[[Event], object]
+) -> tuple[Snapshot, BaseException | None]:
+    """The answer as far as it came, and what broke the reading off."""
     stream = iter_unified(source, raw="none", **settings)
-    code = COMPLETE
-    with source.meter():
+    with source.reading():
         try:
             with stream:
                 for event in stream:
-                    drawing.push(event)
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        except BrokenPipeError:
+                    see(event)
+        except BrokenPipeError:  # of standard output
             raise
-        except OSError:  # the stream has said so
-            pass
-    answer = stream.snapshot()
-    where.finish(drawing, answer)
-    return code or (_code(answer) if where.seen_with_errors else _report(answer))
+        except (KeyboardInterrupt, OSError) as fault:
+            return stream.snapshot(), fault
+    return stream.snapshot(), None
+
+
+def _ignore(event: Event) -> None:
+    return
 
 
 @main.command()
@@ -165,10 +157,10 @@ def events(file: IO[bytes], chunk: int | None, **settings: Any) -> int:
     source = Input(file, chunk)
     source.before_read = sys.stdout.flush
     code = COMPLETE
-    with source.meter(), iter_unified(source, **settings) as stream:
+    with source.reading(), iter_unified(source, **settings) as stream:
         for event in stream:
             _print_json(encode_event(event))
-            if isinstance(event, ErrorEvent):
+            if isinstance(event, ErrorEvent) and event.kind != "transport":  # whose exception follows, and says more
                 complain(error_line(event) if event.fatal else f"warning: {error_line(event)}")
                 code = FAULTY if event.fatal else code
     return code
@@ -184,7 +176,7 @@ def frames(file: IO[bytes], chunk: int | None, framing: Any, max_frame_bytes: in
     """
     source = Input(file, chunk)
     source.before_read = sys.stdout.flush
-    with source.meter():
+    with source.reading():
         chunks = iter(source)
         if framing == "auto":
             framing, chunks = told_framing(chunks)
@@ -210,14 +202,14 @@ def _print_json(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
 
 
-def _report(answer: Snapshot) -> int:
-    """Say what went wrong."""
-    for warning in answer.warnings:
+def _report(answer: Snapshot, broken_off_by: BaseException | None, *, seen: bool = False) -> int:
+    """Say what went wrong, unless it was seen already; the exit code."""
+    for warning in () if seen else answer.warnings:
         complain(f"warning: {error_line(warning)}")
-    if answer.error is not None:
+    if broken_off_by is not None:
+        raise broken_off_by
+    if answer.error is None:
+        return COMPLETE
+    if not seen:
         complain(error_line(answer.error))
-    return _code(answer)
-
-
-def _code(answer: Snapshot) -> int:
-    return COMPLETE if answer.error is None else FAULTY
+    return FAULTY
