@@ -110,8 +110,9 @@ def open_async_source(source: AsyncByteSource) -> tuple[AsyncIterator[bytes], li
     """
     chunks = _reads(source)
     if chunks is None:
-        reads, closers = open_source(source)
-        return _awaited(reads), closers
+        reads, closing = open_source(source)
+        awaited = _awaited(reads)
+        return awaited, [awaited.aclose, *closing]  # trio warns of a generator that is only forgotten
     closers = [closer for closer in (_closer(chunks), _closer(source)) if closer is not None]
     return chunks, closers[-1:] if chunks is source else closers
 
@@ -149,7 +150,7 @@ async def _settled(value: Any) -> Any:
     return await value if hasattr(value, "__await__") else value
 
 
-async def _awaited(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _awaited(chunks: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
     for chunk in chunks:
         yield chunk
 
