@@ -120,7 +120,7 @@ def wrap(line: Line, width: int) -> list[Line]:
     if cells(text) <= room:
         return [line._replace(spans=spans)]
     hang = "" if line.below else _hang(text, spans)
-    if len(hang) > room // 2:
+    if len(hang) >= max(room // 2, 1):
         hang = ""
     first, *more = _cut(spans, _breaks(text, room, room - len(hang)))
     return [line._replace(spans=first), *(Line(row, line.gutter + hang, below=True) for row in more)]

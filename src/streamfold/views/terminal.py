@@ -211,10 +211,9 @@ class _Part:
 
     def begin_anew(self) -> None:
         """What was drawn does not hold: draw the block again, in its place if nobody has seen it for good."""
+        self.flow = Flow(self.gutter)
         if self._given:
             self.flow.add_line(_line("the provider corrects this block:", "note"))
-        else:
-            self.flow = Flow(self.gutter)
         self._pieces = []
 
     def end(self, block: Block) -> None:
