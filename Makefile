@@ -6,7 +6,7 @@
 BIN = .venv/bin
 # The environment is made anew or brought up to date when what the project depends on has changed.
 SETUP = pyproject.toml scripts/setup.sh
-BENCHES = $(filter-out bench/measure.py, $(wildcard bench/*.py))
+BENCHES = $(filter-out bench/measure.py bench/recordings.py, $(wildcard bench/*.py))
 
 help:
 	@echo 'make demo    fold the recordings in examples/recordings, a few bytes at a time'

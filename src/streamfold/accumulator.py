@@ -223,7 +223,7 @@ class StreamAccumulator:
         self._usage: Usage | None = None
         self._error: ErrorEvent | None = None
         self._outcome: Outcome = "open"
-        self._stops: dict[int, Stop] = {}
+        self._stops: tuple[Stop, ...] = ()
         self._choices = 1
         self._warnings: list[ErrorEvent] = []
         self._changed: set[int] = set()
@@ -241,17 +241,29 @@ class StreamAccumulator:
         self._hot_index = -1
         self._hot_part = 0
         self._hot_pieces = Pieces()
+        self._hot_seen = 0  # how long its tail was when somebody last looked
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
     def push(self, event: Event) -> None:
         """Fold one event in. After a terminal event only ``start`` means something: it begins another answer."""
-        if type(event) is TextDelta and event.index == self._hot_index and self._hot_kind is TextDelta:
+        kind = type(event)
+        if kind is self._hot_kind and event.index == self._hot_index:  # type: ignore[union-attr]
             pieces = self._hot_pieces
-            pieces.tail.append(event.text)
+            if kind is TextDelta:
+                pieces.tail.append(event.text)  # type: ignore[union-attr]
+            elif kind is ToolCallDelta:
+                pieces.tail.append(event.delta)  # type: ignore[union-attr]
+            elif event.part == self._hot_part:  # type: ignore[union-attr]
+                pieces.tail.append(event.text)  # type: ignore[union-attr]
+            else:
+                self._push(event)
             if len(pieces.tail) > MANY:
-                pieces.roll()
-            return
+                self._roll()
+        else:
+            self._push(event)
+
+    def _push(self, event: Event) -> None:
         handler = _HANDLERS.get(type(event))
         if handler is not None and (self._outcome == "open" or type(event) is Start):
             self._snapshot = None
@@ -267,7 +279,7 @@ class StreamAccumulator:
         """
         if ended:
             events = [event for event in events if type(event) not in _OF_OPEN_BLOCKS]
-        push = self.push
+        push = self._push
         kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
         event: Any
         for event in events:
@@ -282,11 +294,11 @@ class StreamAccumulator:
                     tail.append(event.text)
                     continue
             if len(tail) > MANY:
-                self._hot_pieces.roll()
+                self._roll()
             push(event)
             kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
         if len(tail) > MANY:
-            self._hot_pieces.roll()
+            self._roll()
 
     def close(self, outcome: Outcome = "cancelled") -> None:
         """No more events will come: what is open is closed as incomplete. Does nothing once the answer has ended.
@@ -302,9 +314,10 @@ class StreamAccumulator:
 
     def snapshot(self) -> Snapshot:
         """The answer as it stands; the same object as the last time where nothing has changed since."""
-        if self._snapshot is None or self._hot_index >= 0:
-            self._cool()
-            rest = tuple(self._shown(self._blocks[index]) for index in self._rest)
+        if len(self._hot_pieces.tail) != self._hot_seen:
+            self._note()
+        if self._snapshot is None:
+            shown, blocks = self._shown, self._blocks
             self._snapshot = Snapshot(
                 self._surface,
                 self._id,
@@ -313,16 +326,16 @@ class StreamAccumulator:
                 self._error,
                 self._outcome,
                 self._choices,
-                tuple(self._stops[choice] for choice in sorted(self._stops)),
+                self._stops,
                 (self._warnings, len(self._warnings)),
                 (self._settled, len(self._settled)),
-                rest,
+                tuple([shown(blocks[index]) for index in self._rest]),
             )
         return self._snapshot
 
     def changed(self) -> frozenset[int]:
         """The indexes of the blocks that changed since the last call."""
-        self._cool()
+        self._note()
         changed, self._changed = self._changed, set()
         return frozenset(changed)
 
@@ -370,7 +383,7 @@ class StreamAccumulator:
     def _restart(self, event: Restart) -> None:
         self._changed.update(self._blocks)
         self._clear_blocks()
-        self._stops = {}
+        self._stops = ()
 
     def _block_start(self, event: BlockStart) -> None:
         if event.index not in self._blocks:
@@ -451,7 +464,7 @@ class StreamAccumulator:
 
     def _done(self, event: Done) -> None:
         stops = event.stops or (Stop(0, event.reason, event.raw_reason, event.stop_sequence),)
-        self._stops = {stop.choice: stop for stop in stops}
+        self._stops = tuple(sorted(stops, key=_choice_of))
         self._choices = max(self._choices, *(stop.choice + 1 for stop in stops))
         self._end("complete", complete=True)
         refused = {stop.choice for stop in stops if stop.reason == "refusal"}
@@ -541,18 +554,33 @@ class StreamAccumulator:
 
     def _warm(self, event: TextDelta | ReasoningDelta | ToolCallDelta, pieces: Pieces, part: int = 0) -> None:
         """Let pieces like this one take the short way."""
-        if event.index != self._hot_index:
-            self._cool()
+        self._note()
         self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces = type(event), event.index, part, pieces
+        self._hot_seen = len(pieces.tail)
 
-    def _cool(self) -> None:
-        """Somebody looks, or another block goes on: note what the short way of ``push`` left unsaid."""
-        if self._hot_index >= 0:
+    def _note(self) -> None:
+        """Note what the short way left unsaid: that a block has changed."""
+        if len(self._hot_pieces.tail) != self._hot_seen:
+            self._hot_seen = len(self._hot_pieces.tail)
+            self._snapshot = None
+            self._changed.add(self._hot_index)
             block = self._blocks[self._hot_index]
             if isinstance(block, _Open):
                 block.view = None
-            self._changed.add(self._hot_index)
-            self._hot_kind, self._hot_index = None, -1
+
+    def _roll(self) -> None:
+        self._hot_pieces.roll()
+        self._hot_seen = -1
+
+    def _cool(self) -> None:
+        """Another block goes on, or this one is over: no more pieces take the short way."""
+        if self._hot_index >= 0:
+            self._note()
+            self._hot_kind, self._hot_index, self._hot_pieces, self._hot_seen = None, -1, Pieces(), 0
+
+
+def _choice_of(stop: Stop) -> int:
+    return stop.choice
 
 
 _HANDLERS: Final[Mapping[type, Callable[[StreamAccumulator, Any], None]]] = {

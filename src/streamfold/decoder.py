@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast
 
@@ -44,7 +43,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _SHOWN: Final = 200  # characters of a body that is no stream
 _MAX_LOOKS: Final = 16  # at a residue that looks like a whole body: each look reads all of it
-_FOLD_AT: Final = 1024  # events that wait to be folded: many answers end before anybody asks for a snapshot
+_FOLD_AT: Final = 512  # events that wait to be folded: many answers end before anybody asks for a snapshot
 
 
 class Settings(TypedDict, total=False):
@@ -86,6 +85,8 @@ class _Parser(Protocol):
 
     def offset_of(self, k: int) -> int: ...
 
+    def release(self) -> None: ...
+
 
 class StreamDecoder:
     """Bytes of one answer in, unified events out.
@@ -118,14 +119,12 @@ class StreamDecoder:
     _sequence_before: int | None = None
     # what is not folded yet
     _accumulator: StreamAccumulator | None = None
-    _waiting_events = 0
-    _folded = 0  # of the first batch that waits
 
     _framing = "auto"
     _settings: Mapping[str, Any] = MappingProxyType({})  # of the framing
 
     def __init__(self, provider: str = "auto", **settings: Unpack[Settings]) -> None:
-        self._waiting: list[list[Event]] = []  # batches that were handed out and are not folded yet
+        self._waiting: list[Event] = []  # handed out, and not folded yet
         if settings:
             self._configure(provider, settings)
         else:
@@ -178,9 +177,8 @@ class StreamDecoder:
             events = self._look_below(events)
         self._batch = events
         if events:
-            self._waiting.append(events)
-            self._waiting_events += len(events)
-            if self._waiting_events > _FOLD_AT:
+            self._waiting += events
+            if len(self._waiting) > _FOLD_AT:
                 self._fold(len(events))
         return events
 
@@ -215,6 +213,14 @@ class StreamDecoder:
             events = [*events, *self._normalizer.close(how)]
         self.ended, self._quick = True, False
         return self._hand_out(events)
+
+    def release(self) -> None:
+        """All of the last batch was handed out, and a long wait may come: keep nothing of it."""
+        if len(self._waiting) > _FOLD_AT:
+            self._fold(0)
+        self._batch = self._payloads = self._spans = ()
+        if self._parser is not None:
+            self._parser.release()
 
     def cancel(self, left: int = 0) -> None:
         """The caller stops, and never saw the last ``left`` events of the last batch."""
@@ -283,19 +289,15 @@ class StreamDecoder:
         """Fold what was handed out, but for the last ``left`` events of the last batch."""
         if self._accumulator is None:
             self._accumulator = StreamAccumulator()
-        if self._waiting:
-            last = self._waiting[-1]
-            events: Iterator[Event] = chain.from_iterable(self._waiting)
-            events = islice(events, self._folded, self._waiting_events + self._folded - left)
-            self._accumulator.extend(events, ended=self.ended and not left)
-            self._waiting, self._waiting_events, self._folded = [last], left, len(last) - left
+        if len(self._waiting) > left:
+            count = len(self._waiting) - left
+            self._accumulator.extend(self._waiting[:count], ended=self.ended and not left)
+            self._waiting = self._waiting[count:]
         return self._accumulator
 
     def _hand_out(self, events: list[Event]) -> list[Event]:
         """Remember the batch."""
-        if events:
-            self._waiting.append(events)
-            self._waiting_events += len(events)
+        self._waiting += events
         self._batch = events
         return events
 

@@ -40,6 +40,9 @@ ByteSource: TypeAlias = Any
 Mapping: TypeAlias = Callable[[ServerSentEvent], "Iterable[Event] | None"]
 """A provider of one's own: a frame to the events it means."""
 
+MANY_ITEMS: Final = 64
+"""A batch of more is let go before the next read, which may be long in coming."""
+
 READ_BYTES: Final = 65536
 """How much is asked of a file at once; one that has less gives less."""
 
@@ -63,6 +66,10 @@ class Stage(Protocol[T]):
 
     def close(self, how: Literal["eof", "cut", "cancel"]) -> list[T]:
         """What the end of input completes."""
+        ...
+
+    def release(self) -> None:
+        """All of the last batch was handed out, and a long wait may come: keep nothing of it."""
         ...
 
 
@@ -120,6 +127,9 @@ class PullStream(Generic[T]):
                 if items:
                     self._batch = batch = iter(items)
                     yield batch
+                    if len(items) > MANY_ITEMS:
+                        items.clear()
+                        stage.release()
             yield self._handing_out(stage.close("eof"))
             if stage.fault is not None:
                 raise stage.fault
@@ -228,6 +238,10 @@ class FrameStage:
         self._parser.close()
         return self._ready()
 
+    def release(self) -> None:
+        """Keep nothing of the last batch."""
+        self._parser.release()
+
     def _ready(self) -> list[ServerSentEvent]:
         frames: list[ServerSentEvent] = []
         try:
@@ -263,6 +277,10 @@ class MapStage:
     def close(self, how: Literal["eof", "cut", "cancel"]) -> list[Event]:
         """The events of the frames that the end of input completes."""
         return [] if self._raised else self._mapped(self._frames.close(how))
+
+    def release(self) -> None:
+        """Keep nothing of the last batch."""
+        self._frames.release()
 
     def _mapped(self, frames: list[ServerSentEvent]) -> list[Event]:
         events: list[Event] = []

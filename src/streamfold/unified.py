@@ -81,6 +81,10 @@ class _TraceStage:
         """The pairs that these bytes complete."""
         return self._decoder.trace(data)
 
+    def release(self) -> None:
+        """Keep nothing of the last batch."""
+        self._decoder.release()
+
     def close(self, how: CloseHow) -> list[Traced]:
         """The pairs that the end of input completes."""
         return self._decoder.trace_close(how)

@@ -209,6 +209,10 @@ class JSONArrayStreamParser:
             self._chunk, self._at, self._held = b"", 0, bytearray()
         return items
 
+    def release(self) -> None:
+        """Keep nothing of the last :meth:`take`: a long wait may come."""
+        self._offsets, self._runs = [], []
+
     def offset_of(self, k: int) -> int:
         """Where the ``k``-th item of the last take or finish begins, in bytes from the start of the stream."""
         for index, text, offset in self._runs:

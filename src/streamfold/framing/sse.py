@@ -197,6 +197,10 @@ class SSEParser:
         self._held, self._data, self._inside, self.fast, self._clean = [], [], False, False, False
         return self._payloads
 
+    def release(self) -> None:
+        """Keep nothing of the last :meth:`take`: a long wait may come."""
+        self._payloads, self._block = [], b""
+
     def frame(self, k: int) -> ServerSentEvent:
         """The ``k``-th frame of the last :meth:`take` or :meth:`finish`, with its text decoded."""
         return ServerSentEvent(
