@@ -22,11 +22,12 @@ test: .venv/ready-dev
 	$(BIN)/python -m pytest -n auto
 
 lint: .venv/ready-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/mypy examples
-	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	@status=0; \
+	for check in 'ruff check .' 'ruff format --check .' mypy 'mypy examples' pyright; do \
+		echo "$(BIN)/$$check"; \
+		PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/$$check || status=1; \
+	done; \
+	exit $$status
 
 bench: .venv/ready-all
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
