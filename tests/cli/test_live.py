@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 import streamfold
-from streamfold.views.lines import plain, wrap
-from streamfold.views.terminal import draw, size
+from streamfold.views.lines import plain, size, wrap
+from streamfold.views.terminal import draw
 from tests.cli.conftest import COMMAND, ENVIRONMENT, RECORDINGS, chat, text
 from tests.cli.terminal import Terminal
 from tests.cli.test_cli import EVIL

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamfold.views.lines import Flow, Line, Span, cells, neutral, neutral_json, one_line, plain, wrap
+from streamfold.views.lines import Flow, Line, Span, cells, neutral, neutral_json, one_line, plain, size, wrap
 
 # -- harmless text ----------------------------------------------------------------------------------------------------
 
@@ -53,6 +53,11 @@ def test_one_line() -> None:
     assert one_line("a\n b\r\n\tc\x1b") == "a b c␛"
     assert one_line("x" * 20, limit=10) == "xxxxxxxxx…"
     assert one_line("x" * 10, limit=10) == "x" * 10
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB")])
+def test_size(count: int, words: str) -> None:
+    assert size(count) == words
 
 
 # -- width ------------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from streamfold import (
 )
 from streamfold.blocks import Citation
 from streamfold.views.lines import Line, cells, plain, wrap
-from streamfold.views.terminal import Drawing, draw, error_line, size, usage_line
+from streamfold.views.terminal import Drawing, draw, error_line, usage_line
 from tests.conftest import ROOT
 from tests.evidence import cut
 
@@ -189,11 +189,6 @@ def test_usage_line_of_choices() -> None:
     assert usage_line(answer) == "complete · choice 0: end · choice 1000000000: length · no usage"
     many = folded(*(BlockEnd(n, TextBlock(n, choice=n)) for n in range(20)), Done("end"))
     assert usage_line(many) == "complete · choice 0: end · 20 choices · no usage"
-
-
-@pytest.mark.parametrize(("count", "words"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB")])
-def test_size(count: int, words: str) -> None:
-    assert size(count) == words
 
 
 # -- while it streams -------------------------------------------------------------------------------------------------

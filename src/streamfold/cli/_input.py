@@ -13,7 +13,7 @@ from itertools import chain
 from types import FrameType
 from typing import IO, Final, Literal, Protocol, cast
 
-from streamfold.views.terminal import size
+from streamfold.views.lines import size
 
 __all__ = ["Input", "told_framing"]
 

@@ -12,7 +12,21 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ["BLANK", "Flow", "Line", "Span", "Style", "cells", "neutral", "neutral_json", "one_line", "plain", "wrap"]
+__all__ = [
+    "BLANK",
+    "Flow",
+    "Line",
+    "Span",
+    "Style",
+    "cells",
+    "line_of",
+    "neutral",
+    "neutral_json",
+    "one_line",
+    "plain",
+    "size",
+    "wrap",
+]
 
 Style: TypeAlias = Literal["", "dim", "reasoning", "name", "key", "value", "note", "error"]
 """What a span is, not how it looks: colours are the terminal's business."""
@@ -40,6 +54,11 @@ class Line(NamedTuple):
 
 
 BLANK: Final = Line(())
+
+
+def line_of(text: str, style: Style = "", gutter: str = "") -> Line:
+    """A line in one style."""
+    return Line((Span(text, style),), gutter)
 
 
 def plain(line: Line) -> str:
@@ -76,6 +95,13 @@ def one_line(text: str, limit: int = 500) -> str:
     """The text made harmless, on one line, and shortened where it is longer than ``limit`` characters."""
     text = neutral(" ".join(text.split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    if count < 1_000:
+        return f"{count} B"
+    return f"{count / 1_000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
 
 
 # -- width ------------------------------------------------------------------------------------------------------------
