@@ -130,7 +130,8 @@ class PullStream(Generic[T]):
                     if len(items) > MANY_ITEMS:
                         items.clear()
                         stage.release()
-            yield self._handing_out(stage.close("eof"))
+            if items := stage.close("eof"):
+                yield self._handing_out(items)
             if stage.fault is not None:
                 raise stage.fault
         finally:
@@ -150,9 +151,10 @@ class PullStream(Generic[T]):
             return
         self._closed = True
         self._cancel()
-        with ExitStack() as stack:  # all of them, though one raises
-            for close in reversed(self._closers):
-                stack.callback(close)
+        if self._closers:
+            with ExitStack() as stack:  # all of them, though one raises
+                for close in reversed(self._closers):
+                    stack.callback(close)
 
     def _cancel(self) -> None:
         if not self._stage.ended:
