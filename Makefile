@@ -30,7 +30,12 @@ lint: .venv/ready-dev
 	exit $$status
 
 bench: .venv/ready-all
-	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@status=0; \
+	for script in $(BENCHES); do \
+		echo "== $$script"; \
+		$(BIN)/python $$script || status=1; \
+	done; \
+	exit $$status
 
 .venv/ready-%: $(SETUP)
 	@sh scripts/setup.sh $*
