@@ -1,0 +1,198 @@
+"""Streams that grow for ever, or for long, each read in a process of its own: how it ended, and how far memory grew.
+
+    python -m tests.endless NAME
+
+prints one line of JSON. What is generated is generated lazily: whatever memory grows by, the reading holds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, repeat
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import streamfold
+from streamfold import ErrorEvent
+from tests.samples import (
+    ANSWERS,
+    block_start,
+    block_stop,
+    chat,
+    chat_call,
+    chat_text,
+    message_start,
+    responses_payloads,
+    sse,
+    text_delta,
+)
+
+READ = 64 * 1024
+MIB = 1024 * 1024
+STATUS = Path("/proc/self/status")  # Linux's; what resource.getrusage says of a child begins with its parent's memory
+
+HEADS: dict[str, bytes] = {  # an answer of each surface that has said "Hel"
+    "openai-chat": sse(chat_text("Hel", finish=None)),
+    "anthropic": sse([message_start(), block_start(0, type="text", text=""), text_delta("Hel")], names=True),
+    "openai-responses": sse(responses_payloads("Hel")[:4], names=True),
+}
+
+
+class Stream(NamedTuple):
+    """A stream to read."""
+
+    chunks: Callable[[], Iterable[bytes]]
+    provider: str = "openai-chat"
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+
+def of(size: int, piece: bytes) -> Iterator[bytes]:
+    """So many bytes of this piece over and over, in reads of 64 KiB."""
+    read = piece * (READ // len(piece))
+    return repeat(read, size // len(read))
+
+
+def endless(piece: bytes) -> Iterator[bytes]:
+    return repeat(piece * (READ // len(piece)))
+
+
+def after(head: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+    return chain([head], rest)
+
+
+def calls(provider: str, count: int) -> Iterator[bytes]:
+    """An answer of nothing but calls, each of which is finished where the surface can say so."""
+    if provider == "anthropic":
+        yield sse([message_start()], names=True)
+    for n in range(count):
+        if provider == "openai-chat":
+            yield sse([chat_call(n, "{}", id=f"c{n}", name="f")])
+        elif provider == "anthropic":
+            yield sse([block_start(n, type="tool_use", id=f"t{n}", name="f", input={}), block_stop(n)], names=True)
+        else:
+            item = {"type": "function_call", "id": f"i{n}", "call_id": f"c{n}", "name": "f", "arguments": ""}
+            yield sse(
+                [
+                    {"type": "response.output_item.added", "output_index": n, "item": item},
+                    {"type": "response.output_item.done", "output_index": n, "item": {**item, "arguments": "{}"}},
+                ],
+                names=True,
+            )
+    if provider == "openai-chat":
+        yield sse([chat(finish="tool_calls"), "[DONE]"])
+
+
+CHAT = HEADS["openai-chat"]
+LIST = b"[" + json.dumps(chat({"content": "Hel"})).encode()
+NO_RAW = {"raw": "none"}
+
+STREAMS: dict[str, Stream] = {
+    # a frame that never ends
+    **{
+        f"a line, {provider}": Stream(lambda head=head: after(head + b"data: ", endless(b"x")), provider)  # type: ignore[misc]
+        for provider, head in HEADS.items()
+    },
+    "a line, auto": Stream(lambda: after(b"data: ", endless(b"x")), "auto"),
+    "a line of a field that nobody knows": Stream(lambda: after(CHAT, endless(b"x"))),
+    "a comment": Stream(lambda: after(CHAT + b":", endless(b"x"))),
+    "data lines": Stream(lambda: after(CHAT, endless(b"data: x\n")), settings={"max_frame_bytes": 4 * MIB}),
+    "data lines without data": Stream(lambda: after(CHAT, endless(b"data\n")), settings={"max_frame_bytes": 2 * MIB}),
+    # an item that never ends
+    "an item": Stream(lambda: after(LIST + b',{"a":"', endless(b"x"))),
+    "an item of escapes": Stream(lambda: after(LIST + b',{"a":"', endless(b"\\u00e9"))),
+    "a number": Stream(lambda: after(LIST + b",", endless(b"7"))),
+    "a literal": Stream(lambda: after(LIST + b",", endless(b"t"))),
+    "brackets": Stream(lambda: after(LIST + b",", endless(b"["))),
+    "members": Stream(lambda: after(LIST + b',{"a":0', endless(b',"a":0'))),
+    # lines that are no frames
+    "comments": Stream(lambda: after(CHAT, of(12 * MIB, b": hi\n\n"))),
+    "comments without a blank line": Stream(lambda: after(CHAT, of(12 * MIB, b": hi\n"))),
+    "ids": Stream(lambda: after(CHAT, of(6 * MIB, b"id: 1\n\n"))),
+    "ids without a blank line": Stream(lambda: after(CHAT, of(10 * MIB, b"id: 1\n"))),
+    "event names without a blank line": Stream(lambda: after(CHAT, of(10 * MIB, b"event: x\n"))),
+    "line ends": Stream(lambda: after(CHAT, of(4 * MIB, b"\n"))),
+    "line ends of old": Stream(lambda: after(CHAT, of(2 * MIB, b"\r"))),
+    "line ends first": Stream(lambda: repeat(b"\n" * MIB, 12)),
+    "blanks first": Stream(lambda: repeat(b" " * MIB, 12)),
+    "blanks between items": Stream(lambda: after(LIST, of(32 * MIB, b" "))),
+    # residue
+    "stray lines": Stream(lambda: after(CHAT, of(16 * MIB, b"a stray line\n\n"))),
+    "stray lines without a blank line": Stream(lambda: after(CHAT, of(12 * MIB, b"a stray line\n"))),
+    "a page": Stream(lambda: after(b"<html>\n", of(32 * MIB, b"<p>a paragraph of a page</p>\n\n"))),
+    "objects": Stream(lambda: after(CHAT, of(8 * MIB, b'{"a":1}\n\n'))),
+    # frames without end
+    "a million frames": Stream(lambda: after(CHAT, of(10 * MIB, b"data: {}\n\n")), settings=NO_RAW),
+    "a million frames, auto": Stream(lambda: of(10 * MIB, b"data: {}\n\n"), "auto", NO_RAW),
+    "a million items": Stream(lambda: after(LIST, of(3 * MIB, b",{}")), settings=NO_RAW),
+    "many raw events": Stream(lambda: after(CHAT, of(3 * MIB, b"data: {}\n\n"))),
+    "64 MiB of text": Stream(lambda: after(CHAT, of(64 * MIB, sse([chat({"content": "word "})])))),
+    "64 MiB of text, anthropic": Stream(
+        lambda: after(HEADS["anthropic"], of(64 * MIB, sse([text_delta("word ")], names=True))), "anthropic"
+    ),
+    "64 MiB of pings": Stream(
+        lambda: after(HEADS["anthropic"], of(64 * MIB, sse([{"type": "ping"}], names=True))), "anthropic", NO_RAW
+    ),
+    "64 MiB that nobody knows": Stream(
+        lambda: after(HEADS["anthropic"], of(64 * MIB, sse([{"type": "brand_new", "x": "y" * 99}], names=True))),
+        "anthropic",
+    ),
+    "holes in the numbers": Stream(
+        lambda: (
+            sse([{"type": "response.in_progress", "sequence_number": 2 * n, "response": {"id": "r"}}], names=True)
+            for n in range(20_000)
+        ),
+        "openai-responses",
+        NO_RAW,
+    ),
+    "payloads after the end": Stream(lambda: after(ANSWERS["openai-chat"], endless(b"data: {}\n\n"))),
+    # blocks
+    **{
+        f"a million calls, {provider}": Stream(lambda provider=provider: calls(provider, 1_000_000), provider, NO_RAW)  # type: ignore[misc]
+        for provider in HEADS
+    },
+    **{
+        f"many calls, {provider}": Stream(lambda provider=provider: calls(provider, 20_000), provider, NO_RAW)  # type: ignore[misc]
+        for provider in HEADS
+    },
+}
+
+
+def memory() -> int:
+    """The most memory this process has held so far, in bytes."""
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def read(stream: Stream) -> dict[str, Any]:
+    """How the stream ended, and by how many bytes memory grew."""
+    for provider, body in ANSWERS.items():  # so that all code is there
+        streamfold.fold([body], provider)
+    before = memory()
+    types: Counter[str] = Counter()
+    with streamfold.iter_unified(stream.chunks(), stream.provider, **stream.settings) as events:
+        last = None
+        for last in events:
+            types[last.type] += 1
+    answer = events.snapshot()
+    grown = memory() - before
+    return {
+        "outcome": answer.outcome,
+        "fault": [last.kind, last.code] if isinstance(last, ErrorEvent) else None,
+        "ends": types["done"] + sum(1 for _ in (answer.error,) if answer.error),
+        "text": answer.text[:9],
+        "length": len(answer.text),
+        "blocks": len(answer.blocks),
+        "calls": len(answer.tool_calls),
+        "withheld": len(answer.withheld_calls),
+        "warnings": len(answer.warnings),
+        "raw": types["raw"],
+        "grown": grown,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(read(STREAMS[sys.argv[1]])))

@@ -1,0 +1,264 @@
+"""Bounds: whatever comes without end is one typed outcome, keeps what was folded, and memory stays flat."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+
+import streamfold
+from streamfold import ErrorEvent, StreamDecoder, ToolCallBlock, limits
+from tests.conftest import ROOT
+from tests.endless import HEADS, MIB, STATUS, STREAMS
+from tests.samples import ANTHROPIC, CHAT, chat, chat_call, cut, responses_payloads, sse
+from tests.ways import by_decoder
+
+FLAT = 24 * MIB
+
+# -- streams without end, each in a process of its own ----------------------------------------------------------------
+
+FRAME, DEPTH, BLOCKS = ["limit", "frame"], ["limit", "depth"], ["limit", "blocks"]
+TRUNCATED = ["truncated", None]
+HEL: dict[str, Any] = {"text": "Hel", "blocks": 1}
+
+BLANKLESS = pytest.mark.xfail(
+    strict=True, reason="lines without a blank line between them are held up to the frame's bound"
+)
+UNHELD = pytest.mark.xfail(strict=True, reason="blanks before a framing that was not named are held without a bound")
+
+ENDS: dict[str, tuple[Any, dict[str, Any], Any]] = {
+    # name -> the fault, what else is to be seen, and marks
+    **{f"a line, {provider}": (FRAME, HEL, ()) for provider in HEADS},
+    "a line, auto": (FRAME, {"blocks": 0}, ()),
+    "a line of a field that nobody knows": (FRAME, HEL, ()),
+    "a comment": (FRAME, HEL, ()),
+    "data lines": (FRAME, HEL, BLANKLESS),
+    "data lines without data": (FRAME, HEL, BLANKLESS),
+    "an item": (FRAME, HEL, ()),
+    "an item of escapes": (FRAME, HEL, ()),
+    "a number": (FRAME, HEL, ()),
+    "a literal": (FRAME, HEL, ()),
+    "brackets": (DEPTH, HEL, ()),
+    "members": (FRAME, HEL, ()),
+    "comments": (TRUNCATED, HEL, ()),
+    "comments without a blank line": (TRUNCATED, HEL, BLANKLESS),
+    "ids": (TRUNCATED, HEL, ()),
+    "ids without a blank line": (TRUNCATED, HEL, BLANKLESS),
+    "event names without a blank line": (TRUNCATED, HEL, BLANKLESS),
+    "line ends": (TRUNCATED, HEL, ()),
+    "line ends of old": (TRUNCATED, HEL, ()),
+    "line ends first": (TRUNCATED, {"blocks": 0}, UNHELD),
+    "blanks first": (TRUNCATED, {"blocks": 0}, UNHELD),
+    "blanks between items": (TRUNCATED, HEL, ()),
+    "stray lines": (TRUNCATED, HEL, ()),
+    "stray lines without a blank line": (TRUNCATED, HEL, BLANKLESS),
+    "a page": (["protocol", "not_a_stream"], {"blocks": 0}, ()),
+    "objects": (TRUNCATED, HEL, ()),
+    "a million frames": (TRUNCATED, {**HEL, "raw": 0}, ()),
+    "a million frames, auto": (TRUNCATED, {"blocks": 0}, ()),
+    "a million items": (TRUNCATED, HEL, ()),
+    "many raw events": (TRUNCATED, HEL, ()),
+    "64 MiB of text": (TRUNCATED, {"blocks": 1, "text": "Helword w"}, ()),
+    "64 MiB of text, anthropic": (TRUNCATED, {"blocks": 1, "text": "Helword w"}, ()),
+    "64 MiB of pings": (TRUNCATED, HEL, ()),
+    "64 MiB that nobody knows": (TRUNCATED, HEL, ()),
+    "holes in the numbers": (TRUNCATED, {"warnings": limits.MAX_WARNINGS}, ()),
+    "payloads after the end": (None, {"text": "Hello", "outcome": "complete"}, ()),
+}
+
+
+def measured(name: str) -> dict[str, Any]:
+    if not STATUS.exists():
+        pytest.skip("memory is read from /proc, which is Linux's")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    command = [sys.executable, "-m", "tests.endless", name]
+    run = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found
+
+
+def test_every_endless_stream_is_read() -> None:
+    assert {name for name in STREAMS if "calls" not in name} == set(ENDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "facts"),
+    [pytest.param(name, fault, facts, id=name, marks=marks) for name, (fault, facts, marks) in ENDS.items()],
+)
+def test_what_has_no_end_has_one_outcome_and_holds_no_memory(name: str, fault: Any, facts: dict[str, Any]) -> None:
+    found = measured(name)
+    assert found["fault"] == fault
+    assert found["ends"] == 1
+    assert {member: found[member] for member in facts} == facts
+    assert found["grown"] < FLAT
+
+
+@pytest.mark.parametrize("provider", HEADS)
+def test_more_blocks_than_may_be_end_in_one_error_and_stay(provider: str) -> None:
+    found = measured(f"a million calls, {provider}")
+    assert (found["fault"], found["ends"], found["blocks"]) == (BLOCKS, 1, limits.MAX_BLOCKS)
+    finished = 0 if provider == "openai-chat" else limits.MAX_BLOCKS  # there, only the end of the answer finishes them
+    assert (found["calls"], found["withheld"]) == (finished, limits.MAX_BLOCKS - finished)
+
+
+@pytest.mark.parametrize("provider", HEADS)
+def test_as_many_blocks_as_may_be_are_all_there(provider: str) -> None:
+    found = measured(f"many calls, {provider}")
+    assert (found["blocks"], found["calls"], found["withheld"]) == (20_000, 20_000, 0)
+
+
+# -- depth ------------------------------------------------------------------------------------------------------------
+
+LEVELS = 100_000
+DEEP: dict[str, bytes] = {
+    "arrays": b"[" * LEVELS + b"]" * LEVELS,
+    "objects": b'{"a":' * LEVELS + b"1" + b"}" * LEVELS,
+    "arrays that never close": b"[" * LEVELS,
+    "closed by the wrong bracket": b"[" * LEVELS + b"}" * LEVELS,
+    "in turns": b'[{"a":' * (LEVELS // 2) + b"1" + b"}]" * (LEVELS // 2),
+    "behind brackets in strings": b'["' + b"[" * LEVELS + b'",' + b"[" * LEVELS + b"]" * LEVELS + b"]",
+}
+
+
+@pytest.mark.parametrize("max_depth", [limits.MAX_DEPTH, None], ids=["bounded", "unbounded"])
+@pytest.mark.parametrize("provider", ["auto", *HEADS])
+@pytest.mark.parametrize("payload", DEEP.values(), ids=DEEP.keys())
+def test_a_payload_too_deep_ends_the_answer(payload: bytes, provider: str, max_depth: int | None) -> None:
+    """Without a bound of ours, what the interpreter can follow is the bound."""
+    head = b"" if provider == "auto" else HEADS[provider]
+    events, answer = by_decoder([head + b"data: " + payload + b"\n\n"], provider, max_depth=max_depth)
+    assert [event.type for event in events].count("error") == 1
+    assert isinstance(events[-1], ErrorEvent)
+    faults = {("limit", "depth")} if max_depth else {("limit", "depth"), ("protocol", "bad_json")}
+    assert (events[-1].kind, events[-1].code) in faults
+    assert events[-1].offset == len(head)
+    assert answer.text == ("" if provider == "auto" else "Hel")
+    assert answer.outcome == "failed"
+
+
+@pytest.mark.parametrize("max_depth", [limits.MAX_DEPTH, None], ids=["bounded", "unbounded"])
+@pytest.mark.parametrize("size", [1000, 1 << 20])
+@pytest.mark.parametrize("name", ["arrays", "objects", "in turns"])
+def test_an_item_too_deep_ends_the_answer(name: str, size: int, max_depth: int | None) -> None:
+    body = b"[" + json.dumps(chat({"content": "Hel"})).encode() + b"," + DEEP[name] + b"]"
+    events, answer = by_decoder(cut(body, size), "openai-chat", max_depth=max_depth)
+    assert isinstance(events[-1], ErrorEvent)
+    assert (events[-1].kind, events[-1].code) == ("limit", "depth")
+    assert (answer.text, answer.outcome) == ("Hel", "failed")
+
+
+@pytest.mark.parametrize("max_depth", [limits.MAX_DEPTH, None], ids=["bounded", "unbounded"])
+@pytest.mark.parametrize("arguments", DEEP.values(), ids=DEEP.keys())
+def test_arguments_too_deep_are_a_call_that_is_not_handed_out(arguments: bytes, max_depth: int | None) -> None:
+    text = arguments.decode()
+    pieces = [text[at : at + 5000] for at in range(0, len(text), 5000)]
+    body = sse(
+        [
+            chat_call(0, id="c", name="f"),
+            *(chat_call(0, piece) for piece in pieces),
+            chat(finish="tool_calls"),
+            "[DONE]",
+        ]
+    )
+    answer = by_decoder(cut(body, 10_000), "openai-chat", max_depth=max_depth)[1]
+    (call,) = answer.blocks
+    assert isinstance(call, ToolCallBlock)
+    assert call.arguments == text
+    assert (call.state, answer.tool_calls, answer.outcome) == ("invalid", (), "complete")
+
+
+@pytest.mark.xfail(strict=True, reason='it says "more than None levels"')
+def test_the_error_of_an_unbounded_depth_names_no_bound() -> None:
+    answer = by_decoder([b"data: " + DEEP["arrays"] + b"\n\n"], "openai-chat", max_depth=None)[1]
+    assert answer.error is not None
+    assert "None" not in answer.error.message
+
+
+# -- big things that are allowed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [READ := 65536, 1 << 24])
+def test_a_frame_just_below_its_bound_is_read(size: int) -> None:
+    text = "x" * (limits.MAX_FRAME_BYTES - 500)
+    body = sse([chat({"content": text}), chat(finish="stop"), "[DONE]"])
+    answer = by_decoder(cut(body, size), "openai-chat")[1]
+    assert (answer.outcome, len(answer.text)) == ("complete", len(text))
+
+
+def test_without_a_bound_there_is_none() -> None:
+    text = "x" * (2 * limits.MAX_FRAME_BYTES)
+    body = sse([chat({"content": text}), chat(finish="stop"), "[DONE]"])
+    answer = by_decoder([body], "openai-chat", max_frame_bytes=None)[1]
+    assert len(answer.text) == len(text)
+
+
+def test_numbers_of_any_size_are_no_fault() -> None:
+    for digits in (30, 5000):
+        usage = f'{{"choices":[],"usage":{{"prompt_tokens":{"9" * digits},"completion_tokens":1}}}}'
+        events, answer = by_decoder([b"data: " + usage.encode() + b"\n\n" + CHAT], "openai-chat")
+        assert (answer.outcome, answer.text) == ("complete", "Hello")
+        assert json.loads(answer.to_json())
+        for event in events:
+            assert streamfold.encode_event(event)
+
+
+def test_a_choice_of_any_number_is_no_fault() -> None:
+    for number in (10**9, 10**30):
+        body = sse([chat({"content": "x"}, choice=number), chat(finish="stop", choice=number), "[DONE]"])
+        events, answer = by_decoder([body], "openai-chat")
+        assert answer.outcome == "complete"
+        assert json.loads(answer.to_json())["choices"][-1]["text"] == "x"
+        for event in events:
+            assert streamfold.encode_event(event)
+
+
+# -- an open decoder that waits ---------------------------------------------------------------------------------------
+
+WAITING = {
+    "openai-chat": sse([chat({"content": "w "}, x="y" * 100)] * 600),
+    "anthropic": HEADS["anthropic"]
+    + ANTHROPIC.split(b"\n\n")[3] * 0
+    + sse([{"type": "ping", "x": "y" * 100}] * 900, names=True),
+    "openai-responses": sse(responses_payloads(*["w "] * 700)[:-4], names=True),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="the payloads and events of the last read are held until the next one")
+@pytest.mark.parametrize("provider", WAITING)
+def test_a_decoder_that_waits_holds_little_beside_the_answer(provider: str) -> None:
+    body = WAITING[provider]
+    StreamDecoder(provider).feed(body)  # what is made once
+    gc.collect()
+    tracemalloc.start()
+    try:
+        decoder = StreamDecoder(provider)
+        decoder.feed(bytes(bytearray(body[:65536])))
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(decoder.snapshot().text) < 2000
+    assert held < 16 * 1024
+
+
+def test_a_decoder_that_has_read_nothing_holds_next_to_nothing() -> None:
+    StreamDecoder("anthropic").feed(ANTHROPIC)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        decoders = [StreamDecoder("anthropic") for _ in range(100)]
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < len(decoders) * 4 * 1024
+
+
+def test_what_waits_is_as_long_as_what_is_read() -> None:
+    assert all(len(body) > 65536 for body in WAITING.values())
