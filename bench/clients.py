@@ -21,11 +21,11 @@ import httpx_sse
 import openai
 import orjson
 from anthropic.types import RawMessageStreamEvent
-from measure import compare
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
-from recordings import PROVIDERS, bodies, cut, payloads
 
+from measure import compare
+from recordings import PROVIDERS, bodies, cut, payloads
 from streamfold import iter_unified
 
 OFFICIAL: dict[str, tuple[str, type, Any, Any]] = {

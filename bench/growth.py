@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator
 
 from measure import seconds
-
 from streamfold import StreamAccumulator, StreamDecoder, TextDelta, iter_unified, parse_event_stream
 
 MB = 1_000_000
@@ -24,15 +23,18 @@ ROUNDS = 5
 
 def chat(size: int, piece: str = "some words and ") -> bytes:
     """A Chat answer of about ``size`` bytes."""
-    frame = b"data: %s\n\n" % json.dumps(
-        {
-            "id": "chatcmpl-1",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}],
-        }
-    ).encode()
+    frame = (
+        b"data: %s\n\n"
+        % json.dumps(
+            {
+                "id": "chatcmpl-1",
+                "object": "chat.completion.chunk",
+                "created": 1,
+                "model": "m",
+                "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}],
+            }
+        ).encode()
+    )
     return frame * max(1, size // len(frame)) + b"data: [DONE]\n\n"
 
 

@@ -28,9 +28,10 @@ def main() -> None:
     bare = milliseconds("pass")
     for code in ("import msgspec", "import streamfold", "from streamfold import iter_unified, fold"):
         print(f"{code}: {milliseconds(code) - bare:.0f} ms")
-    ask = "import sys; before = set(sys.modules); import streamfold; print(*sorted({n.partition('.')[0] for n in set(sys.modules) - before}))"
+    ask = "import sys; before = set(sys.modules); from streamfold import fold; print(*(set(sys.modules) - before))"
     loaded = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
-    foreign = [name for name in loaded if name not in sys.stdlib_module_names and name != "streamfold"]
+    tops = {name.partition(".")[0] for name in loaded}
+    foreign = sorted(name for name in tops if name not in sys.stdlib_module_names and name != "streamfold")
     print(f"third parties: {', '.join(foreign)}; asyncio: {'asyncio' in loaded}")
 
 

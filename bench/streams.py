@@ -21,10 +21,9 @@ from streamfold import StreamDecoder, aiter_unified
 FRAME = b"event: content_block_delta\ndata: %s\n\n" % (
     b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some words "}}'
 )
-HEAD = (
-    b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","model":"m","usage":{"input_tokens":1}}}\n\n'
-    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}'
-    b"\n\n"
+HEAD = b"event: message_start\ndata: %s\n\nevent: content_block_start\ndata: %s\n\n" % (
+    b'{"type":"message_start","message":{"id":"m","model":"m","usage":{"input_tokens":1}}}',
+    b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
 )
 ROUNDS = 5
 

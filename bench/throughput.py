@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable
 
 import orjson
+
 from measure import compare
 from recordings import PROVIDERS, bodies, cut, frames, payloads
-
 from streamfold import StreamDecoder, fold, iter_unified
 
 CEILINGS = {  # 64 KiB reads, 4 KiB reads, one frame a read, folded at 4 KiB

@@ -34,8 +34,6 @@ def shared() -> Path:
     return shared_or_skip()
 
 
-
-
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Tests name what they ran by the property ``ran``; the last lines of a run add it up."""
     if report.when == "call" and report.passed:

@@ -90,15 +90,22 @@ def compared(answer: Snapshot, events: list[Event], facts: dict[str, Any]) -> It
     yield "provider_calls", "" if alike else repr(provided)
     if facts["outcome"] == "complete":
         stop = facts["stop"]
-        fits = stop["reason"] in (None, answer.stop.reason) and (stop["reason"] is None or stop["raw"] == answer.stop.raw)
+        fits = stop["reason"] in (None, answer.stop.reason) and (
+            stop["reason"] is None or stop["raw"] == answer.stop.raw
+        )
         yield "stop", "" if fits else repr(answer.stop)
     yield from usage_differences(answer, facts["usage"])
-    kept = [text for block in answer.blocks for text in strings_of(block)] + [str(e.payload) for e in events if isinstance(e, Raw)]
+    kept = [text for block in answer.blocks for text in strings_of(block)] + [
+        str(e.payload) for e in events if isinstance(e, Raw)
+    ]
     for group in facts["signatures"]:
         yield "signatures", "" if any(holds(kept, copy) for copy in group) else f"none of {group!r:.120} is kept"
     raws = {padded(e.payload.decoded()) for e in events if isinstance(e, Raw) and e.is_json}
     for payload in facts["raw_payloads"]:
-        yield "raw_payloads", "" if any(same_text(raw, payload) for raw in raws) else f"{payload!r:.120} is no raw event"
+        yield (
+            "raw_payloads",
+            "" if any(same_text(raw, payload) for raw in raws) else f"{payload!r:.120} is no raw event",
+        )
 
 
 def error_difference(answer: Snapshot, fact: dict[str, Any] | None) -> str:
@@ -118,7 +125,9 @@ def reasoning_difference(answer: Snapshot, events: list[Event], facts: dict[str,
     blocks = [e.block for e in events if isinstance(e, BlockEnd) and isinstance(e.block, ReasoningBlock)]
     parts = "".join(part for block in blocks if block.choice == 0 for part in block.parts)
     wanted = [facts["reasoning"], *facts["reasoning_or"]]
-    return "" if any(same_text(t, w) for t in (answer.reasoning, parts) for w in wanted) else repr(answer.reasoning[:300])
+    return (
+        "" if any(same_text(t, w) for t in (answer.reasoning, parts) for w in wanted) else repr(answer.reasoning[:300])
+    )
 
 
 def calls_difference(answer: Snapshot, facts: list[dict[str, Any]]) -> str:
@@ -126,7 +135,9 @@ def calls_difference(answer: Snapshot, facts: list[dict[str, Any]]) -> str:
     if len({call.id for call in calls}) != len(calls) or len(calls) != len(facts):
         return repr(calls)
     for call, fact in zip(calls, facts, strict=True):
-        if (fact["id"] is not None and call.id != fact["id"]) or (fact["name"] is not None and call.name != fact["name"]):
+        if (fact["id"] is not None and call.id != fact["id"]) or (
+            fact["name"] is not None and call.name != fact["name"]
+        ):
             return repr(call)
         wanted = fact["arguments"]
         if not fact["json"]:

@@ -6,7 +6,7 @@ closed, a body that is no stream at all, the cursor, and the fold behind ``snaps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast
@@ -139,8 +139,9 @@ class StreamDecoder:
         self._framing = settings.get("framing", "auto")
         if self._framing not in FRAMINGS:
             raise UsageError(f"no framing is called {self._framing!r}; there are {', '.join(FRAMINGS)}")
-        if settings.get("on_eof", "flush") not in ("flush", "discard"):
-            raise UsageError(f'on_eof is "flush" or "discard", not {settings["on_eof"]!r}')
+        on_eof = settings.get("on_eof", "flush")
+        if on_eof not in ("flush", "discard"):
+            raise UsageError(f'on_eof is "flush" or "discard", not {on_eof!r}')
         if settings.get("think_tags"):
             self._tags = ThinkTags()
         self._settings = settings

@@ -471,7 +471,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PLAIN_STRING: Final = re.compile(r'"([^"\\\x00-\x1f\ud800-\udfff]*+)"')  # the everyday case in one step
 _SPECIAL: Final = re.compile(r'["\x00-\x1f]|\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))?')
 _ESCAPE_START: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
-_ENDED_NUMBER: Final = re.compile(r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+(?=[ \t\n\r,\]}])")
+_ENDED_NUMBER: Final = re.compile(r"-?+(?:0|[1-9][0-9]*+)(?>(?:\.[0-9]++)?)(?>(?:[eE][+-]?+[0-9]++)?)(?=[ \t\n\r,\]}])")
 
 _SHORT: Final[Mapping[str | None, str]] = {
     '"': '"',

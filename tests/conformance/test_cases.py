@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def chunkings(case: Case) -> Iterator[list[bytes]]:
         step = int(listed.partition(":")[2])
         listed = list(range(step, len(body), step))
     edges = [0, *listed, len(body)]
-    yield [body[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    yield [body[a:b] for a, b in pairwise(edges)]
     for step in (1, 7, 64, len(body)):
         yield [body[at : at + step] for at in range(0, len(body), step)]
 
@@ -272,11 +273,21 @@ CHECKS: dict[str, Callable[[Snapshot, list[Event], Any], bool]] = {
     "first_events": lambda a, e, w: [v.type for v in e if v.type.endswith("_delta")][: len(w)] == w,
     "event_order": in_order,
     "each_event_utf8": lambda a, e, w: all(text.encode() is not None for v in e for text in strings_of(v)),
-    "audio": lambda a, e, w: keeps(a, e, [w["id"], *w["data_pieces"]])
-    and "".join(b.text for b in a.blocks if isinstance(b, TranscriptBlock)) == w["transcript"],
+    "audio": lambda a, e, w: (
+        keeps(a, e, [w["id"], *w["data_pieces"]])
+        and "".join(b.text for b in a.blocks if isinstance(b, TranscriptBlock)) == w["transcript"]
+    ),
     "tool_call_events": lambda a, e, w: all(sum(v.type == name for v in e) == count for name, count in w.items()),
     "gap_reported": lambda a, e, w: any(
         v.code == "sequence_gap" and all(str(n) in v.message for n in w) for v in e if isinstance(v, ErrorEvent)
     ),
 }
-ELSEWHERE = {"source_closed", "close_calls", "max_chunks_pulled", "resume_cursor", "response_id", "done_without_eof", "role"}
+ELSEWHERE = {
+    "source_closed",
+    "close_calls",
+    "max_chunks_pulled",
+    "resume_cursor",
+    "response_id",
+    "done_without_eof",
+    "role",
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,8 @@ def is_due(vector: dict[str, Any], items: list[Any], fault: FramingError | None)
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
-def test_vector(vector: dict[str, Any]) -> None:
+def test_vector(vector: dict[str, Any], record_property: Callable[[str, object], None]) -> None:
+    record_property("ran", "vectors=1")
     bound = {"max_frame_bytes": vector["max_item_bytes"]} if "max_item_bytes" in vector else {}
     outcomes: set[tuple[Any, ...]] = set()
     for chunks in cuts(wire(vector)):

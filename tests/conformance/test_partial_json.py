@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,8 @@ def test_status_says_the_same_as_the_fields(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
-def test_vector(vector: dict[str, Any]) -> None:
+def test_vector(vector: dict[str, Any], record_property: Callable[[str, object], None]) -> None:
+    record_property("ran", "vectors=1")
     for pieces in cuts(vector["input"]):
         assert outcome(pieces, vector["mode"], finished=vector.get("finished", False)) == due(vector), pieces
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,8 @@ def due(events: list[dict[str, str]]) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "general"])
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
-def test_vector(vector: dict[str, Any], fast: bool) -> None:
+def test_vector(vector: dict[str, Any], fast: bool, record_property: Callable[[str, object], None]) -> None:
+    record_property("ran", f"vectors={int(fast)}")
     spec = due(vector["spec_events"])
     flushed = due(vector.get("flush_on_close_events", vector["spec_events"]))
     state = (vector["retry"], vector["last_event_id"])

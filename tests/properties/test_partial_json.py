@@ -77,11 +77,11 @@ def outcome(preview: PartialJSON) -> tuple[str, bool, int | None]:
 # library do what the parser does step by step.
 
 
-class Cut(Exception):  # noqa: N818
+class Cut(Exception):
     """The prefix ends inside the document."""
 
 
-class Wrong(Exception):  # noqa: N818
+class Wrong(Exception):
     """The character at this offset cannot be right."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -39,13 +40,17 @@ lines = st.sampled_from(
 line_ends = st.sampled_from([b"\n", b"\n", b"\r", b"\r\n"])
 one_style = st.sampled_from([b"\n", b"\r\n"]).flatmap(
     lambda end: st.lists(
-        st.sampled_from([b"data: a", b"data: bb", b"event: x" + end + b"data: c", b"event: y" + end + b"data: \xc3\xa9"]),
+        st.sampled_from(
+            [b"data: a", b"data: bb", b"event: x" + end + b"data: c", b"event: y" + end + b"data: \xc3\xa9"]
+        ),
         max_size=8,
     ).map(lambda frames: b"".join(frame + end + end for frame in frames))
 )
 wires = (
     st.lists(st.builds(bytes.__add__, lines, line_ends), max_size=14).map(b"".join)
-    | st.builds(bytes.__add__, one_style, st.lists(st.builds(bytes.__add__, lines, line_ends), max_size=3).map(b"".join))
+    | st.builds(
+        bytes.__add__, one_style, st.lists(st.builds(bytes.__add__, lines, line_ends), max_size=3).map(b"".join)
+    )
     | st.binary(max_size=60)
 )
 cut_points = st.lists(st.integers(0, 240), max_size=12)
@@ -53,7 +58,7 @@ cut_points = st.lists(st.integers(0, 240), max_size=12)
 
 def cut(wire: bytes, points: list[int]) -> list[bytes]:
     edges = [0, *sorted(point for point in points if point <= len(wire)), len(wire)]
-    return [wire[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [wire[a:b] for a, b in pairwise(edges)]
 
 
 def outcome(chunks: list[bytes], *, fast: bool = True, **settings: Any) -> tuple[Any, ...]:
@@ -91,7 +96,7 @@ def test_the_fast_way_is_the_general_way(wire: bytes, points: list[int], limit: 
 @given(wire=wires, points=cut_points)
 def test_agrees_with_the_naive_parser(wire: bytes, points: list[int]) -> None:
     frames, fault, retry, last_id, *_ = outcome(cut(wire, points))
-    assert (frames, fault, retry, last_id) == (*whole(wire), )
+    assert (frames, fault, retry, last_id) == (*whole(wire),)
 
 
 @given(wire=wires, points=cut_points)
@@ -121,9 +126,7 @@ def whole(wire: bytes) -> tuple[list[ServerSentEvent], None, int | None, str]:
             value = value.removeprefix(" ")
             if name == "data" and line:
                 data.append(value)
-            elif name == "id" and "\0" in value:
-                pass
-            elif name == "retry" and not re.fullmatch("[0-9]{1,18}", value):
+            elif (name == "id" and "\0" in value) or (name == "retry" and not re.fullmatch("[0-9]{1,18}", value)):
                 pass
             elif name:
                 fields[name] = value
@@ -133,7 +136,9 @@ def whole(wire: bytes) -> tuple[list[ServerSentEvent], None, int | None, str]:
         new_id = fields.get("id", last_id)
         if data:
             wait = int(fields["retry"]) if "retry" in fields else None
-            frames.append(ServerSentEvent(fields.get("event") or "message", "\n".join(data), new_id, wait, line is not None))
+            frames.append(
+                ServerSentEvent(fields.get("event") or "message", "\n".join(data), new_id, wait, line is not None)
+            )
         if line is not None:
             last_id = new_id
         data, fields = [], {}

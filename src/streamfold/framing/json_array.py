@@ -16,6 +16,7 @@ from __future__ import annotations
 # takes what only this decoder takes: control characters in strings, NaN, halves of surrogate pairs. No value is kept.
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Final, cast
 
@@ -57,15 +58,25 @@ _LOOKS_LIKE: Final = {
     0x1F: "a compressed body that nobody decompressed",
 }
 
+
+def _again(group: bytes) -> bytes:
+    """The pattern of ``group`` as often as it matches, never given back.
+
+    A possessive group, but for CPython before 3.11.5, which misreads those; an atomic one holds a mark a match.
+    """
+    return b"(?:%s)*+" % group if sys.version_info >= (3, 11, 5) else b"(?>(?:%s)*)" % group
+
+
 # These match at every place, so a search never tries the next one and there is always a match; and nothing in them can
-# be matched in two ways, so they are linear. (A choice in a possessive group is misread by CPython before 3.11.5.)
+# be matched in two ways, so they are linear.
 _Match = Callable[..., "re.Match[bytes]"]
 _SPACE: Final = cast(_Match, re.compile(rb"[ \t\n\r]*+").match)
 _SPACE_OR_COMMA: Final = cast(_Match, re.compile(rb"[ \t\n\r,]*+").match)
 _BARE: Final = cast(_Match, re.compile(rb"[-+.0-9A-Za-z]*+").match)  # a number or a literal, good or bad
-_REST_OF_STRING: Final = cast(_Match, re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:(")|(\\)?\Z)', re.DOTALL).match)
+_TO_QUOTE: Final = rb'[^"\\]*+' + _again(rb'\\.[^"\\]*+')
+_REST_OF_STRING: Final = cast(_Match, re.compile(_TO_QUOTE + rb'(?:(")|(\\)?\Z)', re.DOTALL).match)
 _BRACKETS: Final = re.compile(
-    rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+(?:([{\[])|([}\]])|(")|\Z)', re.DOTALL
+    rb'[^"{}\[\]]*+' + _again(rb'"' + _TO_QUOTE + rb'"[^"{}\[\]]*+') + rb'(?:([{\[])|([}\]])|(")|\Z)', re.DOTALL
 ).finditer
 _STRING_END, _ESCAPE = 1, 2  # groups of _REST_OF_STRING
 _OPENING, _CLOSING, _OPEN_STRING = 1, 2, 3  # groups of _BRACKETS
