@@ -263,10 +263,16 @@ class AnthropicNormalizer(BaseNormalizer):
             handler(self, delta, _key(event.index))
 
     def _content_block_stop(self, event: _Event) -> None:
-        index = event.index if type(event.index) is int else _key(event.index)
-        block = self._block_at(index)
-        if block is not None:
-            self._stop_block(block, index)
+        index = event.index
+        block = self._by_index.pop(index, None) if type(index) is int else None
+        if block is None:  # no such index, or none at all: the block that was opened last
+            block = self._block_at(_key(index))
+            if block is not None:
+                self._stop_block(block, _key(index))
+            return
+        self.more = None
+        self._latest = next(reversed(self._by_index.values()), None)
+        self._finish_block(block)
 
     def _message_delta(self, event: _Event) -> None:
         delta = event.delta or _Delta()
@@ -466,6 +472,14 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _stop_block(self, block: OpenBlock, index: object) -> None:
         self.more = None
+        self._finish_block(block)
+        if self._by_index.get(index) is block:
+            del self._by_index[index]
+        else:
+            self._by_index = {wire: other for wire, other in self._by_index.items() if other is not block}
+        self._latest = next(reversed(self._by_index.values())) if self._by_index else None
+
+    def _finish_block(self, block: OpenBlock) -> None:
         if type(block) is not OpenCall:
             self.answer.close(block)
         elif block.given or not block.is_empty():
@@ -474,11 +488,6 @@ class AnthropicNormalizer(BaseNormalizer):
             self._finish_blank()
             self._blank = block
             self.answer.said()
-        if self._by_index.get(index) is block:
-            del self._by_index[index]
-        else:
-            self._by_index = {wire: other for wire, other in self._by_index.items() if other is not block}
-        self._latest = next(reversed(self._by_index.values())) if self._by_index else None
 
     def _finish_blank(self, *, cut: bool = False) -> None:
         """A call without any input is whole, unless the next thing said is that the tokens ran out."""
