@@ -95,7 +95,7 @@ LATE: dict[str, tuple[str, ...]] = {  # imported inside a function
 BY_NAME = {  # who may import what its source does not name
     "": "the public names, when they are asked for",
     "providers.registry": "the dialect that was asked for",
-    "snapshot": "the echo of its surface",
+    "echo._surfaces": "the echo of the surface that was asked for",
 }
 
 WAITS = frozenset({"asyncio", "socket", "select", "selectors", "threading", "subprocess", "http", "urllib", "ssl"})

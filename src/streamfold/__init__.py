@@ -42,6 +42,10 @@ if TYPE_CHECKING:
         Settings,
         StreamDecoder,
     )
+    from streamfold.echo.results import (
+        ToolResult,
+        tool_results,
+    )
     from streamfold.errors import (
         Empty,
         FrameTooLarge,
@@ -179,6 +183,7 @@ __all__ = [
     "ToolCallDelta",
     "ToolCallDone",
     "ToolCallStart",
+    "ToolResult",
     "ToolResultBlock",
     "TrailingData",
     "TranscriptBlock",
@@ -200,6 +205,7 @@ __all__ = [
     "map_event_stream",
     "parse_event_stream",
     "parse_partial_json",
+    "tool_results",
 ]
 
 _HOMES = {
@@ -226,6 +232,10 @@ _HOMES = {
         "Cursor",
         "Settings",
         "StreamDecoder",
+    ),
+    "echo.results": (
+        "ToolResult",
+        "tool_results",
     ),
     "errors": (
         "Empty",

@@ -170,6 +170,29 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
             members["choices"] = [{"index": choice.index, **_choice_members(choice)} for choice in self._every_choice()]
         return encode_json(members).decode()
 
+    def echo(self, choice: int = 0) -> list[dict[str, Any]]:
+        """The answer as the items to append to the next request, in the shape and order its provider demands.
+
+        Anthropic and Gemini want one message, Chat Completions one too, Responses and Interactions the items or steps
+        themselves. Signatures, encrypted reasoning and ids stand where they stood; what the provider ran itself goes
+        back with its results. What would make the provider refuse the request is left out: calls that are withheld,
+        half a thought, an empty text. The results of the calls follow: :func:`streamfold.tool_results`.
+
+        Args:
+            choice: Which of several answers was taken.
+
+        Returns:
+            Fresh dicts and lists, ready for JSON; none where nothing of the answer can go back. The text of an answer
+            that broke off goes back as far as it came.
+
+        Raises:
+            UsageError: The answer is of no provider or of a surface that takes none back, there is no such choice, or
+                the provider wants the turn left out.
+        """
+        from streamfold.echo._surfaces import surface_of, turn_of
+
+        return surface_of(self).items(turn_of(self, choice))
+
     def _every_choice(self) -> Iterator[Choice]:
         """The choices that came, in order. Sorted in one go: a choice may be anything a provider says it is."""
         stops = {stop.choice: stop for stop in self._stops}
