@@ -26,6 +26,7 @@ __all__ = ["ThinkTags"]
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
+_META: Final = JSONText('{"member":"content","form":"think"}')  # so that it can go back as it came: inside the text
 
 
 class _Text:
@@ -121,7 +122,7 @@ class ThinkTags:
     def _open(self, text: _Text, out: list[Event]) -> None:
         text.index, text.begin, text.pieces = self._take_index(), text.seen, Pieces()
         kind: BlockKind = "reasoning" if text.thinking else "text"
-        out.append(BlockStart(text.index, kind, text.choice, None if text.thinking else text.meta))
+        out.append(BlockStart(text.index, kind, text.choice, _META if text.thinking else text.meta))
 
     def _close(self, text: _Text, out: list[Event], *, complete: bool = True) -> None:
         if text.index is None:
@@ -129,7 +130,8 @@ class ThinkTags:
         index, words = text.index, text.pieces.whole()
         if text.thinking:
             parts = (words,) if words else ()
-            out.append(BlockEnd(index, ReasoningBlock(index, words, parts, choice=text.choice, complete=complete)))
+            thought = ReasoningBlock(index, words, parts, choice=text.choice, complete=complete, meta=_META)
+            out.append(BlockEnd(index, thought))
         else:
             block = TextBlock(index, words, tuple(text.citations), text.choice, complete, text.meta)
             out.append(BlockEnd(index, block))
