@@ -256,6 +256,10 @@ LINES = {  # None and defaults are written
         Raw("n", JSONText('{\r\n "a" : "x y",\n "b":\t1\n}')),
         '{"type":"raw","name":"n","payload":{"a":"x y","b":1},"index":null,"is_json":true}',
     ),
+    "JSON on lines of old": (
+        Raw("n", JSONText("[1,\r2]")),
+        '{"type":"raw","name":"n","payload":[1,2],"index":null,"is_json":true}',
+    ),
     "no JSON on many lines": (
         Raw("n", JSONText('{"a":\nNaN}')),
         '{"type":"raw","name":"n","payload":{"a": NaN},"index":null,"is_json":true}',
@@ -360,6 +364,7 @@ STRANGE = {  # what a reader of this version does not know
 def test_what_this_version_does_not_know_becomes_raw(line: str) -> None:
     name = json.loads(line)["type"]
     assert decode_event(line) == decode_event(f" {line}\r\n".encode()) == Raw(name, JSONText(line))
+    assert decode_event(f"\t {line} ") == Raw(name, JSONText(line))
     spread = line.replace(":", ":\n")
     assert decode_event(spread) == Raw(name, JSONText(line)), "on one line"
 

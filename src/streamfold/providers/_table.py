@@ -171,6 +171,8 @@ class BaseNormalizer:
                 answer.recognised = True
             if not answer.started or len(out) != before + 1:
                 answer.pair(out, known=known)
+            if answer.ended:
+                self.more = None
             more = self.more
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
