@@ -161,6 +161,7 @@ def test_max_frame_bytes(size: int) -> None:
     for bound, ends in ((LINE, None), (LINE - 1, ("limit", "frame")), (None, None)):
         events, answer = by_decoder(cut(LONG, size), "openai-chat", max_frame_bytes=bound)
         assert fault(events) == ends
+        assert (answer.error and answer.error.offset) == (len(sse(chat_text("ok", finish=None))) if ends else None)
         assert answer.text == ("ok" if ends else "ok" + "x" * 500)
 
 
