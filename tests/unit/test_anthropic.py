@@ -740,6 +740,10 @@ ENDS = {
         [S, raw({"type": "vertex_event", "usage": {"tiers": {}}}), END],
     ),
     "context management is raw": ([START, CONTEXT, MESSAGE_STOP], [S, raw(CONTEXT), END]),
+    "so is a container in the start": (
+        [message_start(container={"id": "c"}), *OVER],
+        [S, raw(message_start(container={"id": "c"})), END],
+    ),
     "so is a container": ([START, CONTAINED, MESSAGE_STOP], [S, raw(CONTAINED), END]),
     "and the details of a refusal": ([START, DETAILED, MESSAGE_STOP], [S, raw(DETAILED), done("refusal", "refusal")]),
     "what the transport counted is no usage (Bedrock)": (
@@ -763,6 +767,7 @@ ENDS = {
 }
 
 BUGS: dict[str, str] = {
+    "so is a container in the start": "what message_start says besides is no event at all",
     "an empty piece of text is raw": "raw events of empty deltas do not name their block",
     "thinking that is not shown has a signature all the same": "raw events of empty deltas do not name their block",
     "what is no block is passed over": "whole blocks are counted without what is none among them",

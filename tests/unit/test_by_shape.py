@@ -49,7 +49,7 @@ SHAPES: dict[str, tuple[Any, str | None, str | None]] = {
     "a keep-alive": ({"type": "keepalive"}, None, None),
     "an error of anybody": ({"error": {"message": "m"}}, None, None),
     "nothing": ({}, None, None),
-    "a foreign payload": ({"candidates": []}, None, None),
+    "a foreign payload": ({"foreign": []}, None, None),
     "a type that is no text": ({"type": 5}, None, None),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamfold import ErrorEvent, StreamDecoder
+from streamfold import ErrorEvent, Raw, StreamDecoder
 from streamfold.providers.registry import normalizer
 from tests.promises import broken
 from tests.reading import read, rows
@@ -214,6 +214,17 @@ def test_a_read_without_a_frame_after_one_with_several_events_can_be_traced() ->
     assert [len(events) for _, events in decoder.trace(first)] == [3]
     assert decoder.trace(b"data: {") == []
     assert decoder.trace_close("cancel") == []
+
+
+NUMBERS = {"a number beyond all floats": "1e999", "an integer of 5000 digits": "9" * 5000}
+
+
+@pytest.mark.xfail(strict=True, reason="decoded() reads strictly what the grammar allows and msgspec refuses")
+@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS.keys())
+def test_json_text_can_always_be_decoded(number: str) -> None:
+    event = read("anthropic", [message_start(), f'{{"type":"new","x":{number}}}'])[1]
+    assert isinstance(event, Raw)
+    assert set(event.payload.decoded()) == {"type", "x"}
 
 
 def test_a_completed_response_ends_all_the_same() -> None:

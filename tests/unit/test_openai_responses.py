@@ -112,6 +112,8 @@ def message(whole: str, **members: Any) -> Payload:
 URL: Payload = {"type": "url_citation", "url": "https://a", "title": "A", "start_index": 0, "end_index": 3}
 FILE: Payload = {"type": "file_citation", "file_id": "f", "filename": "a.txt", "index": 3}
 BARE: Payload = {"type": "url_citation", "url": "https://a"}
+BACKWARDS: Payload = {"type": "url_citation", "url": "https://a", "start_index": 5, "end_index": 2}
+NOWHERE = Citation(0, "https://a", raw=json_of(BACKWARDS))
 CITED = Citation(0, "https://a", "A", None, 0, 3, json_of(URL))
 FILED = Citation(0, None, "a.txt", raw=json_of(FILE))
 BARELY = Citation(0, "https://a", raw=json_of(BARE))
@@ -385,6 +387,10 @@ MESSAGES = {
             COMPLETED,
         ],
         [UNNAMED, BlockStart(0, "text"), TextDelta(0, "abc"), CITED, FILED, text(0, "abc", CITED, FILED), END],
+    ),
+    "a place that ends before it begins is none": (
+        [delta("abc"), annotated(BACKWARDS), COMPLETED],
+        [UNNAMED, BlockStart(0, "text"), TextDelta(0, "abc"), NOWHERE, text(0, "abc", NOWHERE), END],
     ),
     "no source": (
         [delta("abc"), annotated(None), COMPLETED],
@@ -1244,6 +1250,10 @@ ENDS: dict[str, tuple[list[Any], list[Event]]] = {
         [delta("a"), '{"type":', COMPLETED],
         [UNNAMED, BlockStart(0, "text"), TextDelta(0, "a"), text(0, "a", complete=False), BAD_JSON],
     ),
+    "what is no item in the terminal list is passed over": (
+        [created(), event("completed", response={"status": "completed", "output": [None, 5, message("a")]})],
+        [S, BlockStart(0, "text", 0, MSG), TextDelta(0, "a"), text(0, "a", meta=MSG), END],
+    ),
     "cancelled, as a background response that is retrieved": (
         [created(), event("completed", response={"status": "cancelled"})],
         [S, done("cancelled", "cancelled")],
@@ -1266,6 +1276,8 @@ ENDS: dict[str, tuple[list[Any], list[Event]]] = {
     ),
 }
 BUGS: dict[str, str] = {
+    "a place that ends before it begins is none": "places are passed on unseen",
+    "what is no item in the terminal list is passed over": "null and numbers become blocks of no kind",
     "an end that takes a contradiction back adds nothing twice": "an end is measured against what another end said",
     "a delta of an item that is done is raw": "a late delta is told of a block that is closed",
     "an item that becomes another is two blocks": "an item whose type changes raises KeyError",
