@@ -100,6 +100,16 @@ if TYPE_CHECKING:
     from streamfold.providers.anthropic import (
         AnthropicNormalizer,
     )
+    from streamfold.providers.by_shape import (
+        GeminiNormalizer,
+        XAINormalizer,
+    )
+    from streamfold.providers.gemini import (
+        GeminiGenerateContentNormalizer,
+    )
+    from streamfold.providers.gemini_interactions import (
+        GeminiInteractionsNormalizer,
+    )
     from streamfold.providers.openai_chat import (
         OpenAIChatNormalizer,
     )
@@ -146,6 +156,9 @@ __all__ = [
     "Event",
     "FrameTooLarge",
     "FramingError",
+    "GeminiGenerateContentNormalizer",
+    "GeminiInteractionsNormalizer",
+    "GeminiNormalizer",
     "GoAway",
     "Interrupted",
     "JSONArrayStreamParser",
@@ -192,6 +205,7 @@ __all__ = [
     "UnifiedStream",
     "Usage",
     "UsageError",
+    "XAINormalizer",
     "afold",
     "aiter_traced",
     "aiter_unified",
@@ -287,6 +301,12 @@ _HOMES = {
         "parse_partial_json",
     ),
     "providers.anthropic": ("AnthropicNormalizer",),
+    "providers.by_shape": (
+        "GeminiNormalizer",
+        "XAINormalizer",
+    ),
+    "providers.gemini": ("GeminiGenerateContentNormalizer",),
+    "providers.gemini_interactions": ("GeminiInteractionsNormalizer",),
     "providers.openai_chat": ("OpenAIChatNormalizer",),
     "providers.openai_responses": ("OpenAIResponsesNormalizer",),
     "snapshot": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, cast
 
 from streamfold.events import ErrorEvent
@@ -20,6 +21,7 @@ _RETRYABLE_CODE: Final = frozenset(
         "server_error", "internal_server_error", "internal_error", "rate_limit_exceeded", "service_unavailable",
         "service_unavailable_error", "overloaded", "timeout", "engine_overloaded", "provider_unavailable",
         "too_many_requests", "server_is_overloaded", "slow_down", "vector_store_timeout", "gateway_timeout",
+        "bad_gateway", "request_timeout",
         # Google
         "UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL", "DEADLINE_EXCEEDED",
     }
@@ -106,7 +108,15 @@ def _retry_after_ms(members: Members, payload: Members) -> int | None:
         value = source.get("retry_after")
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
             return int(min(value * 1000, 2**53))
+        details = source.get("details")  # Google's RetryInfo: {"retryDelay": "34.07s"}
+        for detail in details if isinstance(details, list) else ():
+            delay = cast("Members", detail).get("retryDelay") if isinstance(detail, dict) else None
+            if isinstance(delay, str) and (match := _SECONDS.fullmatch(delay)):
+                return int(float(match[1]) * 1000)
     return None
+
+
+_SECONDS: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s", re.ASCII)
 
 
 def _text(value: object) -> str | None:

@@ -1,4 +1,9 @@
-"""Which dialect a stream speaks, told by the shape of its first payload. The one module that composes normalisers."""
+"""Which dialect a stream speaks, told by the shape of its first payload. The one module that composes normalisers.
+
+``auto`` knows every shape; ``xai`` and ``gemini`` are vendors whose endpoints speak several dialects, so that one name
+serves all of them. What such a vendor does otherwise than others is no matter of shape: the dialects read it as
+something that any sender may do.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from streamfold.providers._errors import provider_error
 from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor, More, Normalizer, text_of
 from streamfold.providers.registry import normalizer
 
-__all__ = ["AutoNormalizer", "shape_of"]
+__all__ = ["AutoNormalizer", "GeminiNormalizer", "XAINormalizer", "shape_of"]
 
 Members: TypeAlias = dict[str, Any]
 
@@ -46,18 +51,31 @@ def _is_anthropic(members: Members, kind: str) -> bool:
     return kind in _ANTHROPIC or (kind == "message" and "role" in members)
 
 
+def _is_interactions(members: Members, kind: str) -> bool:
+    if members.get("object") == "interaction":
+        return True
+    own = text_of(members.get("event_type"))
+    return own == "error" or (own or kind).startswith(("interaction.", "step.", "content."))
+
+
+def _is_generate_content(members: Members, kind: str) -> bool:
+    return "candidates" in members or "promptFeedback" in members or "modelVersion" in members
+
+
 SHAPES: Final[Mapping[str, Callable[[Members, str], bool]]] = {
     # provider -> whether a payload (its members, and its type or SSE event name) is of its dialect; the first counts
     "openai-responses": _is_responses,
     "anthropic": _is_anthropic,
     "openai-chat": _is_chat,
+    "gemini-interactions": _is_interactions,
+    "gemini-generate-content": _is_generate_content,
 }
 
 
-def shape_of(members: Members, event_name: str | None) -> str | None:
+def shape_of(members: Members, event_name: str | None, among: Iterable[str] = SHAPES) -> str | None:
     """The provider whose dialect the payload speaks, None if none can be told."""
     kind = text_of(members.get("type")) or event_name or ""
-    return next((provider for provider, is_its in SHAPES.items() if is_its(members, kind)), None)
+    return next((provider for provider in among if SHAPES[provider](members, kind)), None)
 
 
 class _Held(NamedTuple):
@@ -78,6 +96,10 @@ class AutoNormalizer(BaseNormalizer):
 
     surface = "unknown"
     terminal = "a sign of any surface that is known"
+    among: tuple[str, ...] = tuple(SHAPES)
+    """The dialects it may be, in the order in which they are asked."""
+    ends_in_done = "openai-chat"
+    """Whose stream one is that says ``[DONE]`` and nothing else."""
 
     def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
         super().__init__(after=after, **settings)
@@ -149,11 +171,11 @@ class AutoNormalizer(BaseNormalizer):
             members = read_object(held.payload, self.answer.max_depth) or {}
         except (BadJSON, DepthExceeded):
             if is_done(held.payload):
-                self._choose("openai-chat")
+                self._choose(self.ends_in_done)
             elif not is_keep_alive(held.payload):
                 self._give_up()  # which meets the fault again, and says so
             return
-        provider = shape_of(members, held.name)
+        provider = shape_of(members, held.name, self.among)
         if provider is not None:
             self._choose(provider)
         elif members.get("error") and "type" not in members:  # an error body: every vendor's looks alike
@@ -193,6 +215,19 @@ class AutoNormalizer(BaseNormalizer):
             answer.name_of, answer.offset_of = _always(waiting.name), _always(waiting.offset)
             self._read(iter((waiting.payload,)), self._out, None)
         answer.spans, answer.surplus, answer.name_of, answer.offset_of = spans, surplus, names, offsets
+
+
+class XAINormalizer(AutoNormalizer):
+    """xAI: Chat Completions, Responses or Anthropic's Messages, as the endpoint has it."""
+
+    among = ("openai-responses", "anthropic", "openai-chat")
+
+
+class GeminiNormalizer(AutoNormalizer):
+    """Gemini: ``generateContent`` or Interactions, as the endpoint has it."""
+
+    among = ("gemini-generate-content", "gemini-interactions")
+    ends_in_done = "gemini-interactions"
 
 
 V = TypeVar("V")

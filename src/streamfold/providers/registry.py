@@ -27,6 +27,10 @@ PROVIDERS: Final[Mapping[str, Dialect]] = {
     "openai-responses": Dialect("openai_responses", "OpenAIResponsesNormalizer"),
     "openai-chat": Dialect("openai_chat", "OpenAIChatNormalizer"),
     "anthropic": Dialect("anthropic", "AnthropicNormalizer"),
+    "xai": Dialect("by_shape", "XAINormalizer"),
+    "gemini": Dialect("by_shape", "GeminiNormalizer"),
+    "gemini-interactions": Dialect("gemini_interactions", "GeminiInteractionsNormalizer"),
+    "gemini-generate-content": Dialect("gemini", "GeminiGenerateContentNormalizer"),
 }
 """A new provider is a file beside this one and a row here."""
 

@@ -1,0 +1,74 @@
+"""Where in a growing text a byte of its UTF-8 form stands: Google counts in bytes, the vocabulary in code points."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final
+
+from streamfold.pieces import Pieces
+
+__all__ = ["ByteOffsets"]
+
+_STRIDE: Final = 1024  # code points in a stretch: what one look-up reads at most
+
+
+class ByteOffsets:
+    """Of the text of one block, or of several that are read as one.
+
+    Linear: :meth:`follow` reads what is new, a look-up one stretch of the text.
+    """
+
+    def __init__(self) -> None:
+        self._stretches: list[str] = []
+        self._bytes, self._points = [0], [0]  # where each stretch begins, and the last one ends
+        self._full = self._in_next = 0  # joined texts of the block that were read wholly; letters of what comes after
+
+    @property
+    def length(self) -> int:
+        """Of what was read so far, in code points."""
+        return self._points[-1]
+
+    @property
+    def size(self) -> int:
+        """Of what was read so far, in bytes."""
+        return self._bytes[-1]
+
+    def follow(self, pieces: Pieces) -> None:
+        """Read what has come of the block since the last time."""
+        for text in pieces.full[self._full :]:
+            self._read(text[self._in_next :])
+            self._full, self._in_next = self._full + 1, 0
+        text = "".join(pieces.tail)
+        self._read(text[self._in_next :])
+        self._in_next = len(text)
+
+    def turn(self) -> None:
+        """What is followed next is another block, whose text comes after this one's."""
+        self._full = self._in_next = 0
+
+    def code_point(self, offset: int) -> int | None:
+        """The code point that begins at this byte; None inside of one, and beyond the text."""
+        if not 0 <= offset <= self._bytes[-1]:
+            return None
+        number = min(bisect_right(self._bytes, offset), len(self._bytes) - 1) - 1
+        if number < 0:  # there is no text yet
+            return 0
+        data = self._stretches[number].encode()
+        before = data[: offset - self._bytes[number]]
+        if len(before) < len(data) and data[len(before)] & 0xC0 == 0x80:
+            return None
+        return self._points[number] + len(before.decode())
+
+    def text(self, start: int, end: int) -> str:
+        """The text between two code points."""
+        first = bisect_right(self._points, start) - 1
+        last = bisect_right(self._points, end)
+        begin = self._points[first]
+        return "".join(self._stretches[first:last])[start - begin : end - begin]
+
+    def _read(self, text: str) -> None:
+        for at in range(0, len(text), _STRIDE):
+            stretch = text[at : at + _STRIDE]
+            self._stretches.append(stretch)
+            self._bytes.append(self._bytes[-1] + len(stretch.encode()))
+            self._points.append(self._points[-1] + len(stretch))

@@ -1,0 +1,695 @@
+"""Gemini Interactions (``POST /v1beta/interactions`` with ``stream``), in both of its vocabularies.
+
+Reads against the vendor's list of events and of steps. Since May 2026 an answer comes as steps (``step.*``); before, as
+contents (``content.*``), which says the same in other words. A step is known by its index. The last event repeats
+nothing: the deltas are the only copy.
+
+``meta`` of a block holds the members of its step that the block has no place for. A step of the model's output can
+become several blocks, as it holds text and media: those after the first say so by ``continues_step``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
+from streamfold.events import Event, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds
+from streamfold.pieces import MANY, Pieces
+from streamfold.providers import _usage
+from streamfold.providers._byte_offsets import ByteOffsets
+from streamfold.providers._errors import provider_error, truncated
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenWhole
+from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, text_of, whole_number
+
+__all__ = ["GeminiInteractionsNormalizer"]
+
+Members: TypeAlias = dict[str, Any]
+B = TypeVar("B", bound=OpenBlock)
+
+STATUSES: Final[Mapping[str, StopReason]] = {
+    "completed": "end",
+    "requires_action": "tool_use",
+    "incomplete": "length",
+    "budget_exceeded": "length",
+    "requires_continuation": "pause",
+    "cancelled": "cancelled",
+    "canceled": "cancelled",
+}
+"""What a final status means; ``failed`` is an error, any other word is ``other``."""
+
+UNFINISHED: Final = frozenset({"queued", "in_progress", "idle"})
+"""Statuses in which a run goes on, though its stream may end."""
+
+KINDS: Final[Mapping[str, str]] = {
+    "google_search": "web_search",
+    "mcp_server_tool": "mcp",
+}
+"""Kinds of the tools that the server runs, where they are not called as their steps are: ``code_execution_call``."""
+
+_MEDIA: Final = ("image", "audio", "video", "document")
+_HELD: Final = frozenset(
+    {"type", "id", "call_id", "name", "arguments", "result", "is_error", "content", "summary", "text"}
+)
+"""Members of steps that blocks hold in members of their own."""
+_REMEMBERED: Final = 1024  # event ids, to tell what a new connection repeats
+_SHORT: Final = 64  # bytes: no delta is as short, stops are, and a decode that is refused costs 0.7 µs
+
+# -- the hot shapes: one delta of the block that the delta before belonged to ---------------------------------------
+# They admit what is named and nothing else, so nothing in them can nest. gc=False: they are dropped at once.
+
+
+class _TextDelta(
+    msgspec.Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text", rename={"piece": "text"}
+):
+    piece: str
+
+
+class _ArgumentsDelta(
+    msgspec.Struct,
+    gc=False,
+    forbid_unknown_fields=True,
+    tag_field="type",
+    tag="arguments_delta",
+    rename={"piece": "arguments"},
+):
+    piece: str
+
+
+class _TextEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    index: int
+    delta: _TextDelta
+    event_type: Literal["step.delta", "content.delta"]
+    event_id: str | None = None
+
+
+class _ArgumentsEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    index: int
+    delta: _ArgumentsDelta
+    event_type: Literal["step.delta"]
+    event_id: str | None = None
+
+
+_TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
+_ARGUMENTS: Final = msgspec.json.Decoder(_ArgumentsEvent).decode
+
+# -- what all other payloads are read into ----------------------------------------------------------------------------
+
+
+class _Event(msgspec.Struct, gc=False):
+    index: Any = None
+    delta: Any = None
+    step: Any = None
+    content: Any = None
+    interaction: Any = None
+    interaction_id: Any = None
+    event_type: str = ""
+    event_id: Any = None
+    usage: Any = None
+    step_usage: Any = None
+    metadata: Any = None
+    error: Any = None
+    object: Any = None
+
+
+_HALVES: Final = ("text", "arguments")
+_EVENT: Final = Reader(_Event, _HALVES)
+_DECODE: Final = _EVENT.decode
+
+
+class _Step:
+    """One step, or one content, while it streams. What most never have stands on the class."""
+
+    block: OpenBlock | None = None  # that its deltas go to
+    medium = ""  # which kind of media that is
+    offsets: ByteOffsets | None = None  # of the text in that block
+    opened = 0  # blocks
+
+    def __init__(self, index: object, members: Members) -> None:
+        self.index, self.members = index, members
+        self.type = text_of(members.get("type"))
+
+
+class GeminiInteractionsNormalizer(BaseNormalizer):
+    """Events of Gemini Interactions to unified events.
+
+    Args:
+        after: Cursor of an earlier reading: what a server repeats up to its event id is dropped.
+    """
+
+    surface = "gemini-interactions"
+    terminal = "interaction.completed"
+
+    def _begin(self) -> None:
+        self._steps: dict[object, _Step] = {}
+        self._latest: _Step | None = None
+        self._usage: Members | None = None
+        self._event_ids: deque[str] | None = None  # the last ones; only runs in the background have any
+        self._reconnected = False  # and nothing came since that has an event id
+        self._repeats = False  # what comes now is known
+
+    def _resume(self, after: Cursor) -> None:
+        super()._resume(after)
+        if after.last_event_id is not None:
+            self._event_ids = deque((after.last_event_id,), _REMEMBERED)
+            self._reconnected = True
+
+    def replay(self) -> None:
+        """A new connection begins: drop what it repeats."""
+        super().replay()
+        self._reconnected = self._event_ids is not None
+
+    @property
+    def cursor(self) -> Cursor:
+        """Of all payloads fed so far."""
+        last = self._event_ids[-1] if self._event_ids else None
+        return Cursor(self.answer.id, None, last, self.answer.last_signature)
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _mean(self, payload: Payload) -> bool:
+        self.more = None
+        answer = self.answer
+        event: _Event | None = None
+        if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
+            try:
+                event = _DECODE(payload)
+                answer.kind = event.event_type
+            except DECODE_ERRORS:
+                pass
+        if event is None:
+            event = _EVENT.read(payload, answer.max_depth)
+            if event is None:
+                return False
+        kind = event.event_type or answer.event_name() or ""
+        if (event.event_id is not None or self._repeats) and not self._is_new(event, kind):
+            answer.meant = True
+            return True
+        handler = EVENTS.get(kind)
+        if handler is not None:
+            handler(self, event)
+            return True
+        if event.object == "interaction" and not event.event_type:  # a server that did not stream
+            self._whole(payload)
+            return True
+        if event.error and not kind:  # an error body in the place of a stream
+            self._error(event)
+        elif kind.startswith("interaction."):  # seen in community code: interaction.requires_action
+            self._completed(event)
+        return False
+
+    def _is_new(self, event: _Event, kind: str) -> bool:
+        """Count the event; False for one that a new connection only repeats.
+
+        A server begins after the event it was told, or with the first one.
+        """
+        event_id = event.event_id
+        if not isinstance(event_id, str) or not event_id:
+            return not self._repeats
+        known = self._event_ids
+        if known is None:
+            known = self._event_ids = deque(maxlen=_REMEMBERED)
+        if self._reconnected:
+            self._reconnected = False
+            interaction = _object(event.interaction).get("id")
+            anew = kind in _STARTS and interaction == (self.answer.id or interaction)
+            self._repeats = anew or event_id in known
+        if self._repeats:
+            self._repeats = event_id != known[-1]
+            return False
+        known.append(event_id)
+        return True
+
+    def _created(self, event: _Event) -> None:
+        self._identify(event)
+        self._read_usage(event)
+
+    def _identify(self, event: _Event) -> None:
+        interaction = _object(event.interaction)
+        self.answer.identify(interaction.get("id"), interaction.get("model") or interaction.get("agent"))
+
+    def _status(self, event: _Event) -> None:
+        if self.answer.id is None:
+            self.answer.identify(event.interaction_id, None)
+        self._read_usage(event)
+        self.answer.raw()  # says nothing but where the run stands; later ones bring continuation tokens
+
+    def _completed(self, event: _Event) -> None:
+        interaction = _object(event.interaction)
+        status = text_of(interaction.get("status")) or ("completed" if event.event_type in _ENDS else "")
+        if not status or status in UNFINISHED:
+            self.answer.raw()
+            return
+        self._identify(event)
+        if status == "failed":
+            self._read_usage(event)
+            error = interaction.get("error") or event.error
+            self._fail(provider_error(error, {} if error else {"message": "the interaction failed"}))
+            return
+        for block in list(self.answer.open.values()):  # no stop came: text is taken as it is, a call is not
+            if isinstance(block, OpenCall) or STATUSES.get(status) == "cancelled":
+                self.answer.cut(block)
+            else:
+                self.answer.close(block)
+        self._read_usage(event)
+        if interaction.get("continuation_token"):
+            self.answer.raw()
+        self.answer.stop(0, STATUSES.get(status, "other"), status)
+        self.answer.done()
+
+    def _error(self, event: _Event) -> None:
+        self._fail(provider_error(event.error, {}))
+
+    def _whole(self, payload: Payload) -> None:
+        body = _BODY.read(payload, None) or _Body()
+        for number, members in enumerate(body.steps or body.outputs or ()):
+            if isinstance(members, dict):
+                self._stop_step(self._start_step(number, cast("Members", members)))
+        interaction = {
+            "id": body.id,
+            "model": body.model,
+            "status": body.status,
+            "usage": body.usage,
+            "error": body.error,
+        }
+        self._completed(_Event(interaction=interaction, event_type="interaction.completed"))
+
+    def _sentinel(self) -> bool:
+        self._fail(truncated(self.terminal))
+        return True
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _step_start(self, event: _Event) -> None:
+        members = event.step if type(event.step) is dict else event.content
+        index = _key(event.index)
+        known = self._steps.get(index)
+        if known is not None:
+            self._stop_step(known)
+        step = self._start_step(index, _object(members))
+        self._read_usage(event)
+        if isinstance(step.block, OpenCall):
+            self._warm(step)
+        self.answer.meant = True
+
+    def _start_step(self, index: object, members: Members) -> _Step:
+        step = self._latest = self._steps[index] = _Step(index, members)
+        opener = _STEPS.get(step.type)
+        if opener is not None:
+            opener(self, step)
+        elif step.type in _MEDIA:
+            self._media(step, members)
+        elif step.type.endswith("_call"):
+            self._begin_call(step, members)
+        else:
+            self._open_whole(step)
+        if members.get("error"):  # one step failed; the interaction goes on
+            self.answer.out.append(msgspec.structs.replace(provider_error(members["error"], {}), fatal=False))
+        return step
+
+    def _step_stop(self, event: _Event) -> None:
+        step = self._step_at(event)
+        if step is not None:
+            self._stop_step(step)
+            if event.step_usage is not None:  # of the step, no running total
+                self.answer.raw()
+            self.answer.meant = True
+        self._read_usage(event)
+
+    def _step_at(self, event: _Event) -> _Step | None:
+        index = _key(event.index)
+        return self._latest if index is None else self._steps.get(index)
+
+    def _stop_step(self, step: _Step) -> None:
+        block = step.block
+        if step.type.endswith("_call"):
+            self._finish_call(step)
+        elif block is not None:
+            if type(block) is OpenWhole:
+                block.meta = _meta(step.members, step.type)
+            self.answer.close(block)
+        if self._steps.get(step.index) is step:
+            del self._steps[step.index]
+        self._latest = next(reversed(self._steps.values())) if self._steps else None
+
+    def _fitting(self, step: _Step, kind: type[B], opener: Callable[[Members | None], B]) -> B:
+        """The block of the step that is open, if it is of the kind; else a new one, and that is closed."""
+        block = step.block
+        if type(block) is kind and block.index in self.answer.open:
+            return block
+        if block is not None:
+            self.answer.close(block)
+        step.opened += 1
+        opened = step.block = opener({"continues_step": True} if step.opened > 1 else None)
+        step.offsets = None
+        return opened
+
+    def _open_output(self, step: _Step) -> None:
+        content = step.members.get("content")
+        for part in content if isinstance(content, list) else ():
+            members = _object(part)
+            if members.get("type") in _MEDIA:
+                self._media(step, members)
+            else:
+                self._text(step, members)
+
+    def _open_thought(self, step: _Step) -> None:
+        self._reasoning_block(step)
+        summary = step.members.get("summary")
+        for part in summary if isinstance(summary, list) else ():
+            self._thought_summary(step, {"content": part})
+        if step.members.get("signature"):
+            self._thought_signature(step, step.members)
+
+    def _open_text(self, step: _Step) -> None:
+        self._text(step, step.members)
+
+    def _open_whole(self, step: _Step) -> None:
+        """A result, or a step that nobody knows: made of all that comes until it stops."""
+        members, type_ = step.members, step.type
+        name = text_of(members.get("name")) or _kind_of(type_.removesuffix("_result"))
+
+        def result(index: int, complete: bool, meta: JSONText | None) -> Block:
+            content, call_id = members.get("result"), text_of(members.get("call_id"))
+            text = None if content is None else compact(content)
+            failed = members.get("is_error") is True
+            return ToolResultBlock(index, call_id or None, name, text, failed, complete=complete, meta=meta)
+
+        def other(index: int, complete: bool, meta: JSONText | None) -> Block:
+            return OtherBlock(index, type_ or "unknown", compact(members), complete=complete, meta=meta)
+
+        if type_.endswith("_result"):
+            step.block = self.answer.open_whole("tool_result", result, _meta(members, type_))
+        else:
+            step.block = self.answer.open_whole("other", other)
+
+    # -- deltas -------------------------------------------------------------------------------------------------------
+
+    def _delta(self, event: _Event) -> None:
+        delta = _object(event.delta)
+        kind = text_of(delta.get("type"))
+        step = self._step_at(event)
+        handler = DELTAS.get(kind)
+        if step is None:
+            if kind in _OWNERLESS or not kind:
+                self._nobodys(kind)
+                return
+            step = self._latest = self._steps[_key(event.index)] = _Step(
+                _key(event.index), {"type": _OWNERS.get(kind, kind)}
+            )
+        if handler is not None:
+            handler(self, step, delta)
+            self._warm(step)
+        elif kind in _MEDIA:
+            self._media(step, delta)
+        elif kind.endswith(("_call", "_result")):
+            self._tool_delta(step, delta)
+        elif step.block is not None and step.block.index in self.answer.open:
+            self.answer.raw(index=step.block.index)
+        self._read_usage(event)
+
+    def _nobodys(self, kind: str) -> None:
+        self.answer.raw()
+        if kind == "arguments_delta":
+            self.answer.warn("orphan_fragment", "a piece of arguments belongs to no step that is open")
+
+    def _text(self, step: _Step, delta: Members) -> None:
+        piece, annotations = text_of(delta.get("text")), delta.get("annotations")
+        if piece:
+            self.answer.text(self._text_block(step), piece)
+        if annotations:
+            self._annotations(step, delta)
+
+    def _text_block(self, step: _Step) -> OpenBlock:
+        return self._fitting(step, OpenBlock, partial(self.answer.open_text, "text", 0))
+
+    def _reasoning_block(self, step: _Step) -> OpenReasoning:
+        return self._fitting(step, OpenReasoning, partial(self.answer.open_reasoning, 0))
+
+    def _thought_summary(self, step: _Step, delta: Members) -> None:
+        piece = text_of(_object(delta.get("content")).get("text"))
+        if piece:
+            self.answer.reasoning(self._reasoning_block(step), piece)
+
+    def _thought_signature(self, step: _Step, delta: Members) -> None:
+        """Comes several times, also empty: the last one that says something counts."""
+        block, signature = self._reasoning_block(step), text_of(delta.get("signature"))
+        if signature:
+            block.signature = self.answer.last_signature = signature
+        self.answer.raw(index=block.index)
+
+    def _annotations(self, step: _Step, delta: Members) -> None:
+        block = self._text_block(step)
+        offsets = step.offsets = step.offsets or ByteOffsets()
+        offsets.follow(block)
+        annotations = delta.get("annotations")
+        for annotation in annotations if isinstance(annotations, list) else ():
+            source = _object(annotation)
+            if source:
+                self.answer.cite(block, _citation(block.index, source, offsets))
+
+    def _media(self, step: _Step, delta: Members) -> None:
+        """Images come whole, sound in pieces: what names no type of its own goes on, and sound of the same type."""
+        kind, mime_type, uri = (text_of(delta.get(name)) for name in ("type", "mime_type", "uri"))
+        block = step.block
+        goes_on = (
+            isinstance(block, OpenMedia)
+            and kind == step.medium
+            and not uri
+            and (not mime_type or (kind == "audio" and mime_type == block.mime_type))
+        )
+        if not isinstance(block, OpenMedia) or not goes_on:
+            if block is not None:
+                self.answer.close(block)
+            step.opened, step.medium = step.opened + 1, kind
+            meta = {name: value for name, value in delta.items() if name not in ("data", "mime_type", "uri")}
+            if step.opened > 1:
+                meta["continues_step"] = True
+            block = step.block = self.answer.open_media(mime_type or None, 0, meta)
+        if uri:
+            self.answer.media_url(block, uri)
+        self.answer.media(block, text_of(delta.get("data")))
+        self.answer.meant = True
+
+    # -- tools --------------------------------------------------------------------------------------------------------
+
+    def _begin_call(self, step: _Step, members: Members) -> None:
+        """A call opens when its name is known: the contents of old name it in their delta."""
+        type_, name = step.type, text_of(members.get("name"))
+        if type_ == "function_call":
+            if name:
+                step.block = self.answer.open_call(members.get("id"), name, meta=_meta(members, ""))
+        else:
+            kind = _kind_of(type_.removesuffix("_call"))
+            step.block = self.answer.open_call(
+                members.get("id"), name or kind, kind=kind, executor="provider", meta=_meta(members, type_)
+            )
+        arguments = members.get("arguments")  # else a placeholder for those to come
+        if arguments and isinstance(step.block, OpenCall):
+            step.block.given = arguments if isinstance(arguments, str) else compact(arguments)
+
+    def _arguments(self, step: _Step, delta: Members) -> None:
+        call, piece = step.block, delta.get("arguments")
+        if not isinstance(call, OpenCall) or call.index not in self.answer.open:
+            self._nobodys("arguments_delta" if piece else "")
+        elif piece:
+            self.answer.arguments(call, piece if isinstance(piece, str) else compact(piece))
+
+    def _tool_delta(self, step: _Step, delta: Members) -> None:
+        """Brings whole members of the step: the arguments of a call, what a tool gave back, signatures."""
+        step.members.update({name: value for name, value in delta.items() if value not in (None, "")})
+        if step.block is None and step.type.endswith("_call"):
+            self._begin_call(step, step.members)
+        elif step.block is None:
+            self._open_whole(step)
+        call, arguments = step.block, delta.get("arguments")
+        if isinstance(call, OpenCall):
+            call.meta = _meta(step.members, "" if step.type == "function_call" else step.type, made_up=call.meta)
+            if arguments is not None:
+                call.given = ""
+                self.answer.settle_arguments(call, arguments if isinstance(arguments, str) else compact(arguments))
+        self.answer.meant = True
+
+    def _finish_call(self, step: _Step) -> None:
+        call = step.block
+        if call is None:  # it never got a name: it is shown, and not run
+            step.block = call = self.answer.open_call(step.members.get("id"), "", meta=_meta(step.members, ""))
+        if isinstance(call, OpenCall) and call.index in self.answer.open:
+            self.answer.finish_call(call, call.given if call.is_empty() else None, incomplete=not call.name)
+
+    # -- the quick way, totals ----------------------------------------------------------------------------------------
+
+    def _warm(self, step: _Step) -> None:
+        """Let the next delta take the short way, if it is one of this block."""
+        block = step.block
+        if not self.hot or block is None or block.half or block.index not in self.answer.open:
+            return
+        if type(block) is OpenCall:
+            say: Say = partial(ToolCallDelta, block.index, block.id)
+            self.more = self._more(_ARGUMENTS, step.index, say, block)
+        elif block.kind == "text":
+            self.more = self._more(_TEXT, step.index, partial(TextDelta, block.index), block)
+
+    def _more(self, decode: Callable[[bytes], Any], index: object, say: Say, pieces: Pieces) -> More:
+        tail = pieces.tail_to_add_to()
+
+        def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+            for payload in payloads:
+                if type(payload) is not bytes or len(payload) < _SHORT or len(tail) > MANY:
+                    return payload
+                try:
+                    event = decode(payload)
+                except DECODE_ERRORS:
+                    return payload
+                piece = event.delta.piece
+                if not piece or event.index != index:
+                    return payload
+                if event.event_id is not None:
+                    if self._event_ids is None or not event.event_id:
+                        return payload
+                    self._event_ids.append(event.event_id)
+                tail.append(piece)
+                add(say(piece))
+            return END
+
+        return more
+
+    def _read_usage(self, event: _Event) -> None:
+        """Running totals, wherever an event has them."""
+        metadata, interaction = _object(event.metadata), _object(event.interaction)
+        for usage in (metadata.get("usage"), metadata.get("total_usage"), event.usage, interaction.get("usage")):
+            if isinstance(usage, dict) and usage and usage != self._usage:
+                self._usage = _usage.merge(self._usage, cast("Members", usage))
+                self.answer.report(_totals_of(self._usage))
+
+
+class _Body(msgspec.Struct, gc=False):
+    id: Any = None
+    model: Any = None
+    status: Any = None
+    steps: tuple[Any, ...] | None = None
+    outputs: tuple[Any, ...] | None = None
+    usage: Any = None
+    error: Any = None
+
+
+_BODY: Final = Reader(_Body)
+
+EVENTS: Final[Mapping[str, Callable[[GeminiInteractionsNormalizer, _Event], None]]] = {
+    "interaction.created": GeminiInteractionsNormalizer._created,
+    "interaction.start": GeminiInteractionsNormalizer._created,
+    "interaction.status_update": GeminiInteractionsNormalizer._status,
+    "step.start": GeminiInteractionsNormalizer._step_start,
+    "content.start": GeminiInteractionsNormalizer._step_start,
+    "step.delta": GeminiInteractionsNormalizer._delta,
+    "content.delta": GeminiInteractionsNormalizer._delta,
+    "step.stop": GeminiInteractionsNormalizer._step_stop,
+    "content.stop": GeminiInteractionsNormalizer._step_stop,
+    "interaction.completed": GeminiInteractionsNormalizer._completed,
+    "interaction.complete": GeminiInteractionsNormalizer._completed,
+    "error": GeminiInteractionsNormalizer._error,
+}
+_STARTS: Final = ("interaction.created", "interaction.start")
+_ENDS: Final = ("interaction.completed", "interaction.complete")
+
+_STEPS: Final[Mapping[str, Callable[[GeminiInteractionsNormalizer, _Step], None]]] = {
+    # Besides these: images, audio, video and documents are media, every ``*_call`` is a call, every ``*_result`` a
+    # result, all others (user_input, what is new) are ``other``.
+    "model_output": GeminiInteractionsNormalizer._open_output,
+    "thought": GeminiInteractionsNormalizer._open_thought,
+    "text": GeminiInteractionsNormalizer._open_text,
+}
+
+DELTAS: Final[Mapping[str, Callable[[GeminiInteractionsNormalizer, _Step, Members], None]]] = {
+    # Besides these: media, and whole members of calls and results, by the type of their step.
+    "text": GeminiInteractionsNormalizer._text,
+    "thought_summary": GeminiInteractionsNormalizer._thought_summary,
+    "thought_signature": GeminiInteractionsNormalizer._thought_signature,
+    "arguments_delta": GeminiInteractionsNormalizer._arguments,
+    "text_annotation_delta": GeminiInteractionsNormalizer._annotations,
+    "text_annotation": GeminiInteractionsNormalizer._annotations,
+}
+_OWNERS: Final = {
+    "text": "model_output",
+    "text_annotation_delta": "model_output",
+    "text_annotation": "text",
+    "thought_summary": "thought",
+    "thought_signature": "thought",
+}
+_OWNERLESS: Final = ("arguments_delta",)
+
+
+def _citation(index: int, source: Members, offsets: ByteOffsets) -> Citation:
+    """Places are counted in bytes of the text."""
+    begin, end = whole_number(source.get("start_index")) or 0, whole_number(source.get("end_index"))
+    start, stop = offsets.code_point(begin), None if end is None else offsets.code_point(end)
+    placed = start is not None and stop is not None and start < stop
+    origin = text_of(source.get("source"))  # "a URL, title, or other identifier"
+    url = text_of(source.get("url")) or text_of(source.get("document_uri")) or (origin if "://" in origin else "")
+    title = next((text for text in map(text_of, map(source.get, ("title", "file_name", "name"))) if text), origin)
+    return Citation(
+        index, url or None, title or None, None, start if placed else None, stop if placed else None, compact(source)
+    )
+
+
+def _totals_of(members: Members) -> Usage | None:
+    """Thoughts are counted beside the output, and what tools read beside the input."""
+    whole, get = _usage.whole, members.get
+    tokens_in, tokens_out, total = (whole(get(f"total_{name}tokens")) for name in ("input_", "output_", ""))
+    thoughts, tools = whole(get("total_thought_tokens")), whole(get("total_tool_use_tokens"))
+    cached = whole(get("total_cached_tokens"))
+    if tools is not None:
+        tokens_in = (tokens_in or 0) + tools
+    if thoughts is not None:
+        tokens_out = (tokens_out or 0) + thoughts
+    if tokens_in is None and tokens_out is None and total is None:
+        return None
+    if total is None and tokens_in is not None and tokens_out is not None:
+        total = tokens_in + tokens_out
+    inputs, outputs = get("input_tokens_by_modality"), get("output_tokens_by_modality")
+    return Usage(
+        tokens_in,
+        tokens_out,
+        total,
+        thoughts,
+        cached,
+        None,
+        _count_of(inputs, "audio"),
+        _count_of(outputs, "audio"),
+        _count_of(inputs, "image"),
+        _count_of(outputs, "image"),
+        raw=compact(members),
+    )
+
+
+def _count_of(counts: Any, modality: str) -> int | None:
+    for count in counts if isinstance(counts, list) else ():
+        if _object(count).get("modality") == modality:
+            return _usage.whole(_object(count).get("tokens"))
+    return None
+
+
+def _kind_of(stem: str) -> str:
+    return KINDS.get(stem, stem)
+
+
+def _meta(members: Members, type_: str, *, made_up: Members | None = None) -> Members | None:
+    """What has to go back with the step in the next request, but for the members that blocks hold."""
+    meta: Members = {"type": type_} if type_ else {}
+    meta.update({name: value for name, value in members.items() if value not in (None, "") and name not in _HELD})
+    if made_up is not None and "synthetic_id" in made_up:
+        meta["synthetic_id"] = True
+    return meta or None
+
+
+def _object(value: Any) -> Members:
+    return cast("Members", value) if isinstance(value, dict) else {}
+
+
+def _key(index: Any) -> object:
+    return index if type(index) is int or isinstance(index, str | float) else None
