@@ -298,6 +298,14 @@ def test_auto_loads_the_dialect_it_finds(body: bytes, module: str) -> None:
     assert providers_in(loaded(code)) == {module, "by_shape"}
 
 
+def test_an_answer_loads_no_echo_until_it_is_asked_for_one() -> None:
+    code = f"import streamfold\nanswer = streamfold.fold([{CHAT!r}])\nanswer.to_json()"
+    assert not [name for name in loaded(code) if name.startswith("streamfold.echo")]
+    echoes = {name for name in loaded(f"{code}\nanswer.echo()") if name.startswith("streamfold.echo.")}
+    dialects = {name for name in echoes if not name.startswith("streamfold.echo._")}
+    assert dialects == {"streamfold.echo.openai_chat"}
+
+
 def test_nothing_of_ours_loads_asyncio_under_trio() -> None:
     pytest.importorskip("trio")
     code = f"""

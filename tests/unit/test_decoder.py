@@ -288,17 +288,8 @@ NO_JSON = {
 }
 
 
-AT_ONCE = pytest.mark.xfail(strict=True, reason="pieces behind the fatal error, of the same read, are handed out")
-
-
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [
-        pytest.param(name, size, marks=AT_ONCE if (name, size) == ("anthropic", 10_000) else ())
-        for name in ANSWERS
-        for size in (1, 10_000)
-    ],
-)
+@every_surface
+@pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("payload", NO_JSON.values(), ids=NO_JSON.keys())
 def test_a_payload_that_is_no_json_ends_the_answer(payload: bytes, size: int, name: str) -> None:
     at = ANSWERS[name].index(b"\n\n", ANSWERS[name].index(b'"Hel"')) + 2
