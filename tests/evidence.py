@@ -21,9 +21,16 @@ from streamfold import (
     encode_event,
 )
 
-FAMILIES = ("chat", "responses", "anthropic", "error-body", "foreign")
+SURFACES = {  # of each family
+    "chat": "openai-chat",
+    "responses": "openai-responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "interactions": "gemini-interactions",
+}
+FAMILIES = (*SURFACES, "error-body", "foreign")
 OTHER_FRAMINGS = ("titan-guardrail.bin",)  # AWS's binary one
-PROVIDERS = ("openai-responses", "openai-chat", "anthropic", "auto")
+PROVIDERS = ("openai-responses", "openai-chat", "anthropic", "xai", "gemini", "auto")
 
 
 def captures(shared: Path) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
@@ -72,6 +79,7 @@ def compared(answer: Snapshot, events: list[Event], facts: dict[str, Any]) -> It
         raws = sum(isinstance(event, Raw) for event in events)
         yield "raw_payloads", "" if raws == facts["payloads"] else f"{raws} raw events of {facts['payloads']} payloads"
         return
+    yield "surface", "" if answer.surface == SURFACES[facts["family"]] else repr(answer.surface)
     yield "id", "" if answer.id == facts["id"] else repr(answer.id)
     yield "model", "" if answer.model == facts["model"] else repr(answer.model)
     yield "text", "" if same_text(answer.text, facts["text"]) else repr(answer.text[:200])

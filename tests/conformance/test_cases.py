@@ -34,7 +34,7 @@ from streamfold import (
 from tests.conftest import SHARED
 from tests.evidence import holds, lines, strings_of
 
-OURS = ("openai-responses", "openai-chat", "anthropic", "sse-only")
+OURS = ("openai-responses", "openai-chat", "anthropic", "xai", "gemini", "gemini-interactions", "sse-only")
 Case = dict[str, Any]
 
 
@@ -148,10 +148,15 @@ def check(case: Case, chunks: list[bytes]) -> None:
             auto, its_events, _ = run({**case, "provider": "auto"}, chunks, **settings_of(case))
             assert lines(its_events)[1:] == lines(events)[1:]  # `start` may name the surface "unknown"
             assert auto.blocks == answer.blocks
+        if "last_event_id" in expect:
+            decoder = streamfold.StreamDecoder(case["provider"])
+            for chunk in chunks:
+                decoder.feed(chunk)
+            assert decoder.cursor.last_event_id == expect["last_event_id"]
     for member, facts in expect.items():
         checker = CHECKS.get(member)
         if checker is not None:
-            assert checker(answer, events, facts), f"{case['id']}: {member} {facts!r}: {answer.to_json()}"
+            assert checker(answer, events, facts), f"{case['id']}: {member} {facts!r}: {answer.to_json():.2000}"
         else:
             assert member in ELSEWHERE, f"{case['id']}: nothing checks {member}"
     if "default_expect" in case and settings_of(case):
@@ -234,6 +239,8 @@ def same_usage_raw(answer: Snapshot, events: list[Event], wanted: dict[str, int]
 def keeps(answer: Snapshot, events: list[Event], wanted: list[str]) -> bool:
     seen = (*answer.blocks, *(event for event in events if isinstance(event, Raw | Citation | MediaDelta)))
     kept = [text for value in seen for text in strings_of(value)]
+    if any(isinstance(event, MediaDelta) for event in events):
+        kept.append("inlineData")  # the name of the member is not kept: what it held is
     return all(holds(kept, text) for text in wanted)
 
 
@@ -288,6 +295,7 @@ ELSEWHERE = {
     "max_chunks_pulled",
     "resume_cursor",
     "response_id",
+    "last_event_id",
     "done_without_eof",
     "role",
 }
