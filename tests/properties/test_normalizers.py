@@ -215,7 +215,6 @@ def test_every_way_of_feeding_says_the_same(case: Case) -> None:
     assert alike(events_of(provider, spaced, call_id=made_up)) == events
 
 
-@from_rows
 @more
 @given(case=provider_and_stream)
 def test_made_up_ids_do_not_depend_on_how_payloads_come(case: Case) -> None:

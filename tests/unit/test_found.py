@@ -115,9 +115,7 @@ PAYLOADS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     ),
 }
 PAYLOADS_BUGS = {
-    "an object that is no text": "an object that cannot be hashed raises TypeError",
     "an object that is a number, where it would be a name": "a raw event takes its name from an object that is no text",
-    "reasoning with details, then without": "the short way of details raises TypeError on a chunk without them",
     "an id that comes late": "the short way passes over an id and a model that come late",
     "arguments as an object": "JSON text stands where plain text should, so that it is embedded, not quoted",
     "an error that is a list": "JSON text stands where plain text should, so that it is embedded, not quoted",

@@ -20,6 +20,8 @@ __all__ = [
     "Turn",
     "Waiting",
     "error_text",
+    "json_value",
+    "members_of",
     "meta_of",
     "object_of",
     "text_of_result",
@@ -45,7 +47,7 @@ class ToolResult(msgspec.Struct, frozen=True):
         content: Text, or a value that becomes JSON. For an approval: whether it is granted.
         is_error: The tool failed; ``content`` says how.
         native: ``content`` has the provider's own form already (Anthropic content blocks, Responses input parts, the
-            output list of a shell call, Gemini's response object, …) and goes out as it is.
+            output list of a shell call, the members of a Gemini ``functionResponse``, …) and goes out as it is.
     """
 
     content: Any = ""
@@ -130,6 +132,26 @@ def without(members: Mapping[str, Any], *names: str) -> Item:
 # -- writing results --------------------------------------------------------------------------------------------------
 
 
+def members_of(result: ToolResult) -> Item:
+    """A native result that is an object.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if not isinstance(result.content, dict):
+        raise UsageError("the provider's own form of this result is an object")
+    return cast("Item", result.content)
+
+
+def json_value(content: Any) -> Any:
+    """A result as a value, for providers that take objects: what it is once it has been JSON.
+
+    Raises:
+        UsageError: It is not what JSON can say.
+    """
+    return content if isinstance(content, str) else value_of(text_of_result(content))
+
+
 def text_of_result(content: Any) -> str:
     """A result as text, for providers that know no other form: itself, or its JSON.
 
@@ -140,8 +162,8 @@ def text_of_result(content: Any) -> str:
         return content
     try:
         return encode_json(content).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError) as fault:
-        raise UsageError(f"a tool's result is text or what JSON can say: {fault}") from None
+    except (TypeError, NotImplementedError, ValueError, OverflowError, RecursionError):
+        raise UsageError(f"a tool's result is text or what JSON can say, not {type(content).__name__}") from None
 
 
 def error_text(result: ToolResult) -> str:

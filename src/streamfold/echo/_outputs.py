@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from streamfold.blocks import ApprovalBlock, ToolCallBlock
-from streamfold.echo._items import Answered, Item, ToolResult, Turn, error_text, meta_of, text_of_result
+from streamfold.echo._items import Answered, Item, ToolResult, Turn, error_text, members_of, meta_of, text_of_result
 from streamfold.errors import UsageError
 
 __all__ = ["results"]
@@ -25,7 +25,7 @@ def results(turn: Turn, answered: Iterable[Answered]) -> list[Item]:
 def _approval(block: ApprovalBlock, result: ToolResult) -> Item:
     item: Item = {"type": "mcp_approval_response", "approval_request_id": block.id}
     if result.native:
-        return {**item, **result.content}
+        return {**item, **members_of(result)}
     if not isinstance(result.content, bool):
         raise UsageError(f"the approval {block.id} is answered by True or False")
     return {**item, "approve": result.content}

@@ -14,6 +14,7 @@ __all__ = ["surface_of", "turn_of"]
 
 _MODULES: Final[Mapping[str, str]] = {
     "anthropic": "anthropic",
+    "gemini": "gemini",
     "openai-chat": "openai_chat",
     "openai-responses": "openai_responses",
 }

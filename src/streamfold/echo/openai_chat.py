@@ -74,10 +74,12 @@ def _content(turn: Turn, *, words: bool) -> Any:
         if isinstance(block, TextBlock) or (words and isinstance(block, TranscriptBlock)):
             text += block.text
             parts.append({"type": "text", "text": block.text})
-        elif isinstance(block, ReasoningBlock) and (form := _form(block)) == "think":
-            text += f"<think>{block.text}</think>"  # the model's own marks, which a setting took for reasoning
-        elif isinstance(block, ReasoningBlock) and form in _PARTS:
-            parts.append(_PARTS[form](block))
+        elif isinstance(block, ReasoningBlock):
+            form = _form(block)
+            if form == "think":
+                text += f"<think>{block.text}</think>"  # the model's own marks, which a setting took for reasoning
+            elif form in _PARTS:
+                parts.append(_PARTS[form](block))
     listed = any(part["type"] != "text" for part in parts)
     return [part for part in parts if part.get("text") != ""] if listed else text
 
@@ -93,7 +95,10 @@ def _thinking_part(block: ReasoningBlock) -> Item:
 
 
 def _reasoning_part(block: ReasoningBlock) -> Item:
-    return {"type": "reasoning", "summary": [{"type": "summary_text", "text": block.text}]}
+    summary: Item = {"type": "summary_text", "text": block.text}
+    if block.signature is not None:
+        summary["signature"] = block.signature
+    return {"type": "reasoning", "summary": [summary]}
 
 
 _PARTS: Final[Mapping[str, Callable[[ReasoningBlock], Item]]] = {

@@ -119,16 +119,20 @@ def _paired(run: list[_Entry]) -> Iterator[Item]:
     """The items of one run.
 
     "Item … of type 'reasoning' was provided without its required following item": it goes back only if what came right
-    after it does. "Item … was provided without its required 'reasoning' item": what goes back without it does so under
-    no id, for that is how the API would know.
+    after it does, under its id. "Item … was provided without its required 'reasoning' item": what goes back without it
+    does so under no id, for that is how the API would know.
     """
     thoughts = list(takewhile(lambda entry: isinstance(entry[0], ReasoningBlock), run))
     led_to = [item for _, item in run[len(thoughts) :]]
-    kept = [item for _, item in thoughts if item is not None] if led_to and led_to[0] is not None else []
+    kept = [item for _, item in thoughts if item is not None and led_to and _follows(led_to[0], item)]
     yield from kept
     for item in led_to:
         if item is not None:
             yield item if kept or not thoughts else _loosened(item)
+
+
+def _follows(item: Item | None, thought: Item) -> bool:
+    return item is not None and ("id" in item or "id" not in thought)
 
 
 def _loosened(item: Item) -> Item:
@@ -243,10 +247,12 @@ _BESIDE: Final[Mapping[str, Callable[[Item, ToolCallBlock, _Inside], None]]] = {
 
 
 def _output(block: ToolResultBlock) -> Item:
+    meta, member = meta_of(block), _RESULTS.get(block.name or "", "output")
     item: Item = {"type": block.name, "call_id": block.call_id} if block.call_id else {"type": block.name}
     if block.content is not None:
-        item[_RESULTS.get(block.name or "", "output")] = value_of(block.content)
-    return _identified(item, meta_of(block))
+        item[member] = value_of(block.content)
+        meta.pop(member, None)
+    return _identified(item, meta)
 
 
 def _approval(block: ApprovalBlock) -> Item:

@@ -210,7 +210,9 @@ def _get(holder: Any, step: Step) -> Any:
 
 
 def _set(holder: Any, step: Step, value: Any) -> None:
-    if isinstance(holder, list) and step == len(holder):
+    if isinstance(holder, dict):
+        cast("dict[Step, Any]", holder)[step] = value
+    elif step == len(holder):
         holder.append(value)
     else:
         holder[step] = value

@@ -12,7 +12,6 @@ with the ``start`` and ``end`` of its text in code points: a signature belongs t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
@@ -218,22 +217,21 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        answer = self.answer
-        chunk: _Chunk | None = None
-        if type(payload) is bytes:
-            if self._text_tries and self.hot:
-                text_chunk = self._chunk_of_text(payload)
-                if text_chunk is not None:
-                    self._read_text(text_chunk)
-                    return True
-            if len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth):
-                with suppress(*DECODE_ERRORS):
-                    chunk = _DECODE(payload)
-        if chunk is None:
-            chunk = _CHUNK.read(payload, answer.max_depth)
-            if chunk is None:
-                return False
-        return self._read_chunk(chunk)
+        if self._text_tries and self.hot and type(payload) is bytes:
+            text_chunk = self._chunk_of_text(payload)
+            if text_chunk is not None:
+                self._read_text(text_chunk)
+                return True
+        chunk = self._decoded(payload)
+        return chunk is not None and self._read_chunk(chunk)
+
+    def _decoded(self, payload: Payload) -> _Chunk | None:
+        if type(payload) is bytes and not depth_exceeds(payload, self.answer.max_depth):
+            try:
+                return _DECODE(payload)
+            except DECODE_ERRORS:
+                pass
+        return _CHUNK.read(payload, self.answer.max_depth)
 
     def _chunk_of_text(self, payload: bytes) -> _TextChunk | None:
         try:
@@ -545,7 +543,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     def _finish(self, state: _OpenCandidate, reason: str | int) -> None:
         """A finish reason is remembered: text, errors and other reasons may still come."""
-        meaning = FINISH_REASONS.get(reason, "other")
+        meaning: StopReason = FINISH_REASONS.get(reason, "other")
         self.answer.stop(state.index, meaning, str(reason))
         state.finished = True
         if state.call is not None:

@@ -340,9 +340,9 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
     def _fitting(self, step: _Step, kind: type[B], opener: Callable[[Members | None], B]) -> B:
         """The block of the step that is open, if it is of the kind; else a new one, and that is closed."""
         block = step.block
-        if type(block) is kind and block.index in self.answer.open:
-            return block
         if block is not None:
+            if type(block) is kind and block.index in self.answer.open:
+                return block
             self.answer.close(block)
         step.opened += 1
         opened = step.block = opener({"continues_step": True} if step.opened > 1 else None)

@@ -40,7 +40,7 @@ FINISH_REASONS: Final[Mapping[str, StopReason]] = {
 }
 """What ``finish_reason`` means; any other word is ``other``."""
 
-_OBJECTS: Final = frozenset({"chat.completion.chunk", "chat.completion", "text_completion"})
+_OBJECTS: Final = ("chat.completion.chunk", "chat.completion", "text_completion")  # a tuple: it may be asked of a list
 _TEXTS: Final = ("content", "reasoning_content", "reasoning", "refusal")
 _HALVES: Final = frozenset({*_TEXTS, "text", "thinking", "arguments", "input", "transcript"})
 
@@ -157,7 +157,8 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
             except DECODE_ERRORS:
                 return payload
             piece = delta.piece
-            if not piece or not entry.goes_on(piece, delta.reasoning_details[0]):
+            details = delta.reasoning_details
+            if not piece or not details or not entry.goes_on(piece, details[0]):
                 return payload
             tail.append(piece)
             add(say(piece))

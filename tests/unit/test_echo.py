@@ -1,0 +1,245 @@
+"""What goes back: every turn of both sides, what is left out, what cannot be, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamfold
+from streamfold import (
+    Snapshot,
+    tool_results,
+)
+from tests import servers
+from tests.request_types import valid
+from tests.samples import (
+    Payload,
+    cut,
+    sse,
+)
+from tests.turns import SEARCH, SEARCHED, THINKING, TURNS, Turn
+
+OUTPUT, CONTENT, MEMBER = (
+    "an output's meta is that of its start",
+    "meta does not say which parts are content",
+    "meta does not say its member",
+)
+BUGS = {
+    "openai-responses: shell commands that the provider ran": OUTPUT,
+    "openai-responses: a search for tools that the provider ran, without a call id": OUTPUT,
+    "openai-responses: what a program of the provider gave": "the member result is kept nowhere",
+    "openai-responses: reasoning that is shown": CONTENT,
+    "openai-responses: reasoning under both names": CONTENT,
+    "openai-chat: reasoning under its other name (Groq, Ollama, Cerebras)": MEMBER,
+    "openai-chat: reasoning inside the text (Mistral)": MEMBER,
+    "openai-chat: reasoning inside the text (Databricks)": MEMBER,
+}
+"""Turns whose blocks do not hold what has to go back."""
+
+
+def rows(turns: dict[str, Turn]) -> list[Any]:
+    return [
+        pytest.param(turn, id=name, marks=[pytest.mark.xfail(strict=True, reason=BUGS[name])] if name in BUGS else [])
+        for name, turn in turns.items()
+    ]
+
+
+# -- both sides -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turn", rows(TURNS))
+def test_an_answer_goes_back_member_by_member(turn: Turn) -> None:
+    assert turn.answer().echo() == turn.echo
+
+
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_results_follow_it(turn: Turn) -> None:
+    assert tool_results(turn.answer(), turn.given) == list(turn.results)
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_both_are_what_the_official_client_sends(name: str) -> None:
+    turn = TURNS[name]
+    if turn.foreign:
+        pytest.skip("the official client knows no such parts")
+    for item in [*turn.echo, *turn.results]:
+        valid(turn.provider, item)
+    if name not in BUGS:
+        answer = turn.answer()
+        for item in [*answer.echo(), *tool_results(answer, turn.given)]:
+            valid(turn.provider, item)
+
+
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_however_the_stream_was_cut(turn: Turn) -> None:
+    echoes = [streamfold.fold(cut(turn.body(), size), turn.provider).echo() for size in (1, 17, 4096)]
+    assert echoes[0] == echoes[1] == echoes[2]
+
+
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_it_is_fresh_at_each_call_and_ready_for_json(turn: Turn) -> None:
+    answer = turn.answer()
+    first = answer.echo()
+    kept = deepcopy(first)
+    assert json.loads(json.dumps(first)) == first
+    for item in first:
+        for value in item.values():
+            if isinstance(value, list):
+                value.clear()
+        item.clear()
+    assert answer.echo() == kept
+
+
+# -- one byte, one part -----------------------------------------------------------------------------------------------
+
+SECRETS = (
+    *("signature", "thoughtSignature", "thought_signature", "data", "encrypted_content", "encrypted_index"),
+    *("fingerprint", "id", "call_id", "tool_use_id"),
+)
+
+
+def secrets(value: Any) -> Iterator[str]:
+    """Texts that must come through letter by letter: nobody but the provider can tell what a wrong one does."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name in SECRETS and isinstance(inner, str) and len(inner) > 3:
+                yield inner
+            else:
+                yield from secrets(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from secrets(inner)
+
+
+SPOTS = [
+    pytest.param(turn, secret, id=f"{name}: {secret}")
+    for name, turn in TURNS.items()
+    if name not in BUGS
+    for secret in dict.fromkeys(secrets(turn.echo))
+]
+
+
+@pytest.mark.parametrize(("turn", "secret"), SPOTS)
+def test_one_flipped_byte_shows(turn: Turn, secret: str) -> None:
+    flipped = secret[:2] + chr(ord(secret[2]) ^ 1) + secret[3:]
+    echo = streamfold.fold([turn.body().replace(secret.encode(), flipped.encode())], turn.provider).echo()
+    assert echo != turn.echo
+    assert echo == json.loads(json.dumps(turn.echo).replace(secret, flipped))
+
+
+MESSAGE = {"type": "message", "role": "assistant", "status": "completed"}
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_one_swapped_block_shows(at: int) -> None:
+    blocks = [{"type": "text", "text": "One."}, THINKING, SEARCH, SEARCHED, {"type": "text", "text": "Two."}]
+    swapped = [*blocks[:at], blocks[at + 1], blocks[at], *blocks[at + 2 :]]
+    echo = fold("anthropic", servers.anthropic({"role": "assistant", "content": swapped})).echo()
+    assert echo == [{"role": "assistant", "content": swapped}]
+    assert echo != [{"role": "assistant", "content": blocks}]
+
+
+def test_one_swapped_item_shows() -> None:
+    part = {"type": "output_text", "text": "4", "annotations": []}
+    items = [{**MESSAGE, "id": f"msg_{number}", "content": [part]} for number in range(3)]
+    assert fold("openai-responses", servers.responses([items[1], items[0], items[2]])).echo() != items
+
+
+def test_one_dropped_empty_block_shows() -> None:
+    hidden = {**THINKING, "thinking": ""}
+    blocks = [hidden, {"type": "text", "text": "4"}]
+    assert fold("anthropic", servers.anthropic({"content": blocks})).echo() == [
+        {"role": "assistant", "content": blocks}
+    ]
+    assert fold("anthropic", servers.anthropic({"content": blocks[1:]})).echo() != [
+        {"role": "assistant", "content": blocks}
+    ]
+
+
+# -- any turn ---------------------------------------------------------------------------------------------------------
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(
+    lambda text: not text.isspace()
+)
+tokens = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", min_size=5, max_size=40)
+numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+)
+objects = st.dictionaries(texts, values, max_size=3)
+
+thinking = st.fixed_dictionaries({"type": st.just("thinking"), "thinking": texts | st.just(""), "signature": tokens})
+redacted = st.fixed_dictionaries({"type": st.just("redacted_thinking"), "data": tokens})
+spoken = st.fixed_dictionaries({"type": st.just("text"), "text": texts})
+used = st.fixed_dictionaries({"type": st.just("tool_use"), "id": tokens, "name": texts, "input": objects})
+
+
+@given(st.lists(thinking | redacted | spoken | used, max_size=6), texts)
+def test_any_anthropic_turn(blocks: list[Payload], last: str) -> None:
+    message = {"role": "assistant", "content": [*blocks, {"type": "text", "text": last}]}
+    assert fold("anthropic", servers.anthropic(message, "tool_use")).echo() == [message]
+
+
+parts = st.fixed_dictionaries({"type": st.just("output_text"), "text": texts, "annotations": st.just([])})
+messages = st.fixed_dictionaries(
+    {
+        **{name: st.just(value) for name, value in MESSAGE.items()},
+        "id": tokens,
+        "content": st.lists(parts, min_size=1, max_size=3),
+    }
+)
+summaries = st.lists(st.fixed_dictionaries({"type": st.just("summary_text"), "text": texts}), max_size=3)
+reasoned = st.fixed_dictionaries(
+    {"type": st.just("reasoning"), "id": tokens, "summary": summaries, "encrypted_content": tokens}
+)
+called = st.fixed_dictionaries(
+    {
+        "type": st.just("function_call"),
+        "id": tokens,
+        "call_id": tokens,
+        "name": texts,
+        "arguments": values.map(json.dumps),
+        "status": st.just("completed"),
+    }
+)
+custom = st.fixed_dictionaries(
+    {"type": st.just("custom_tool_call"), "id": tokens, "call_id": tokens, "name": texts, "input": texts}
+)
+
+
+@given(st.lists(messages | reasoned | called | custom, max_size=5, unique_by=lambda item: item["id"]), messages)
+def test_any_responses_turn(items: list[Payload], last: Payload) -> None:
+    items = [*items, {**last, "id": "msg_last"}]
+    assert fold("openai-responses", servers.responses(items)).echo() == items
+
+
+calls = st.fixed_dictionaries(
+    {
+        "id": tokens,
+        "type": st.just("function"),
+        "function": st.fixed_dictionaries({"name": texts, "arguments": values.map(json.dumps)}),
+    }
+)
+chats = st.fixed_dictionaries(
+    {"role": st.just("assistant"), "content": texts},
+    optional={
+        "reasoning_content": texts,
+        "tool_calls": st.lists(calls, min_size=1, max_size=4, unique_by=lambda call: call["id"]),
+    },
+)
+
+
+@given(chats)
+def test_any_chat_turn(message: Payload) -> None:
+    assert fold("openai-chat", servers.chat_completions(message)).echo() == [message]
+
+
+def fold(provider: str, payloads: Any, **settings: Any) -> Snapshot:
+    return streamfold.fold([sse(payloads, names=provider != "openai-chat")], provider, **settings)
