@@ -25,7 +25,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 
 from measure import compare
-from recordings import PROVIDERS, bodies, cut, payloads
+from recordings import FAMILIES, bodies, cut, payloads
 from streamfold import iter_unified
 
 OFFICIAL: dict[str, tuple[str, type, Any, Any]] = {
@@ -80,7 +80,7 @@ def main() -> int:
     print("| family | streamfold | httpx-sse + json.loads | official client | official / streamfold |")
     print(f"|{' --- |' * 5}")
     for family, (name, *_) in OFFICIAL.items():
-        streams = [chunks for chunks in (cut(body, 4096) for body in bodies(family)) if accepted(family, chunks)]
+        streams = [chunks for chunks in (cut(body, 4096) for body in bodies(FAMILIES[family])) if accepted(family, chunks)]
         data = [payload for chunks in streams for payload in payloads(b"".join(chunks))]
 
         def yardstick(data: list[bytes] = data) -> None:
@@ -88,7 +88,7 @@ def main() -> int:
                 orjson.loads(payload)
 
         ways = {
-            "ours": draining(streams, lambda chunks, p=PROVIDERS[family]: iter_unified(chunks, p)),  # type: ignore[misc]
+            "ours": draining(streams, lambda chunks, p=FAMILIES[family].provider: iter_unified(chunks, p)),  # type: ignore[misc]
             "sse": draining(streams, with_httpx_sse),
             "official": draining(streams, lambda chunks, f=family: official(f, chunks)),  # type: ignore[misc]
         }

@@ -3,8 +3,9 @@
     python bench/throughput.py [FAMILY…] [--rounds N] [--at-least PAYLOADS]
 
 The yardstick parses each payload and drops the result at once. Every recording is a stream of its own, its set-up
-included. Two rows a family: the recordings of a hundred payloads and more, which is what an answer of a paragraph
-brings, and all recordings, most of which are as short as test recordings are.
+included. Two rows a family: the long recordings (a hundred payloads and more, which is what an answer of a paragraph
+brings; of Gemini there are none so long, see ``recordings.py``), and all recordings, most of which are as short as test
+recordings are.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from collections.abc import Callable
 import orjson
 
 from measure import compare
-from recordings import PROVIDERS, bodies, cut, frames, payloads
+from recordings import FAMILIES, Family, bodies, cut, frames, payloads
 from streamfold import StreamDecoder, fold, iter_unified
 
 CEILINGS = {  # 64 KiB reads, 4 KiB reads, one frame a read, folded at 4 KiB
     "chat": (2.0, 2.3, 3.2, 2.7),
     "responses": (2.25, 2.6, 4.2, 3.0),
     "anthropic": (2.5, 3.0, 5.0, 3.75),
+    "gemini": (2.75, 3.25, 3.25, 3.6),
+    "gemini by path, interactions": (3.6, 4.0, 5.25, 5.2),
+    "gemini array": (6, 6, 6, 7),
 }
 COLUMNS = ("64 KiB", "4 KiB", "one frame", "folded, 4 KiB")
-LONG = 100
 
 
 def events(streams: list[list[bytes]], provider: str) -> Callable[[], None]:
@@ -80,17 +83,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", default=list(CEILINGS))
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--at-least", type=int, nargs="*", default=[LONG, 0], metavar="PAYLOADS")
+    parser.add_argument("--at-least", type=int, nargs="*", metavar="PAYLOADS", help="default: the long ones, then all")
     options = parser.parse_args()
     print(f"| recordings | payloads | {' | '.join(COLUMNS)} | json.loads alone |\n|{' --- |' * 7}")
-    for at_least in options.at_least:
-        for family in options.families:
-            found = bodies(family, at_least)
-            ratios, count = measure(found, PROVIDERS[family], options.rounds)
-            cells = [f"{r:.2f} (≤ {c:g})" for r, c in zip(ratios, CEILINGS[family], strict=False)]
-            which = f"{family}, {f'{at_least}+ payloads' if at_least else 'all'} ({len(found)})"
-            print(f"| {which} | {count} | {' | '.join(cells)} | {ratios[-1]:.2f} |", flush=True)
+    for which in options.at_least or (None, 0):
+        for name in options.families:
+            family = FAMILIES[name]
+            row(name, family, family.long if which is None else which, options.rounds)
     return 0
+
+
+def row(name: str, family: Family, at_least: int, rounds: int) -> None:
+    found = bodies(family, at_least)
+    ratios, count = measure(found, family.provider, rounds)
+    cells = [f"{r:.2f} (≤ {c:g})" for r, c in zip(ratios, CEILINGS[name], strict=False)]
+    which = f"{name}, {f'{at_least}+ payloads' if at_least else 'all'} ({len(found)})"
+    print(f"| {which} | {count} | {' | '.join(cells)} | {ratios[-1]:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
