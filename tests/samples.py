@@ -10,11 +10,12 @@ Payload = dict[str, Any]
 
 
 def sse(payloads: Iterable[Payload | str], *, names: bool = False, end: str = "\n") -> bytes:
-    """Payloads as an event stream; with the event names that Anthropic and OpenAI send."""
+    """Payloads as an event stream; with the event names that Anthropic, OpenAI and Gemini Interactions send."""
     frames: list[str] = []
     for payload in payloads:
         text = payload if isinstance(payload, str) else json.dumps(payload, separators=(",", ":"))
-        name = f"event: {payload['type']}{end}" if names and isinstance(payload, dict) else ""
+        named = payload.get("type") or payload["event_type"] if names and isinstance(payload, dict) else None
+        name = f"event: {named}{end}" if named else ""
         frames.append(f"{name}data: {text}{end}{end}")
     return "".join(frames).encode()
 

@@ -167,3 +167,117 @@ def _fragments(index: int, call: Payload) -> Iterator[Payload]:
     yield {"index": index, **call, kind: {"name": call[kind]["name"], member: ""}}
     for piece in pieces(call[kind][member]):
         yield {"index": index, kind: {member: piece}}
+
+
+# -- Gemini -----------------------------------------------------------------------------------------------------------
+
+
+def gemini(content: Payload, finish: str = "STOP") -> list[Payload]:
+    """The chunks of one content of the model: a part each, but for text that carries nothing besides."""
+    said = [chunk(piece) for part in content["parts"] for piece in _gemini_parts(part)]
+    return [*said, chunk(finish=finish)]
+
+
+def chunk(*parts: Payload, finish: str | None = None, candidate: int = 0) -> Payload:
+    """One chunk, with the totals that each of them repeats."""
+    spoken: Payload = {"content": {"role": "model", "parts": list(parts)}, "index": candidate}
+    ended = {} if finish is None else {"finishReason": finish}
+    usage = {"promptTokenCount": 3, "totalTokenCount": 3, "trafficType": "ON_DEMAND"}
+    return {"candidates": [{**spoken, **ended}], "usageMetadata": usage, "modelVersion": "m", "responseId": "r"}
+
+
+def _gemini_parts(part: Payload) -> Iterator[Payload]:
+    if part.keys() <= {"text", "thought"}:
+        yield from ({**part, "text": piece} for piece in pieces(part["text"]))
+    else:
+        yield part
+
+
+def gemini_arguments_by_path(name: str, arguments: Payload, **beside: str) -> list[Payload]:
+    """Chunks of one call, whose arguments of text, numbers and the like come one by one (Vertex AI)."""
+    calls: list[Payload] = [{"name": name, "willContinue": True}]
+    for member, value in arguments.items():
+        path = f"$.{member}"
+        if isinstance(value, str):
+            for piece in pieces(value):
+                calls.append(_leaf(jsonPath=path, stringValue=piece, willContinue=True))
+            calls.append(_leaf(jsonPath=path, stringValue=""))
+        else:
+            calls.append(_leaf(jsonPath=path, **{"boolValue" if isinstance(value, bool) else "numberValue": value}))
+    first, *others = calls
+    return [chunk({"functionCall": first, **beside}), *(chunk({"functionCall": call}) for call in [*others, {}])]
+
+
+def _leaf(**leaf: object) -> Payload:
+    return {"partialArgs": [leaf], "willContinue": True}
+
+
+# -- Gemini Interactions ----------------------------------------------------------------------------------------------
+
+
+def interactions(steps: list[Payload], status: str = "completed") -> list[Payload | str]:
+    """The events of these steps."""
+    interaction = {"id": "v1_1", "model": "m", "object": "interaction"}
+    events: list[Payload] = [
+        {"interaction": {**interaction, "status": "in_progress"}, "event_type": "interaction.created"},
+        {"interaction_id": "v1_1", "status": "in_progress", "event_type": "interaction.status_update"},
+    ]
+    for index, step in enumerate(steps):
+        begun, deltas = _step(step)
+        events.append({"index": index, "step": begun, "event_type": "step.start"})
+        events += [{"index": index, "delta": delta, "event_type": "step.delta"} for delta in deltas]
+        events.append({"index": index, "event_type": "step.stop"})
+    usage = {"total_input_tokens": 3, "total_output_tokens": 4, "total_thought_tokens": 0, "total_tokens": 7}
+    end = {"interaction": {**interaction, "status": status, "usage": usage}, "event_type": "interaction.completed"}
+    return [*events, end, "[DONE]"]
+
+
+def interactions_of_old(contents: list[Payload], status: str = "completed") -> list[Payload | str]:
+    """The same in the older vocabulary, which knows contents where the newer one has steps."""
+    (*events, end, done) = interactions(contents, status)
+    told = [{**event, "event_type": _OLD.get(event["event_type"], event["event_type"])} for event in (*events, end)]  # type: ignore[index]
+    for event in told:
+        if "step" in event:
+            event["content"] = event.pop("step")
+    return [*told, done]
+
+
+_OLD = {
+    "interaction.created": "interaction.start",
+    "interaction.completed": "interaction.complete",
+    "step.start": "content.start",
+    "step.delta": "content.delta",
+    "step.stop": "content.stop",
+}
+
+
+def _step(step: Payload) -> tuple[Payload, list[Payload]]:
+    """How a step begins, and what adds to it until it is whole."""
+    kind = step["type"]
+    if kind == "thought":
+        signatures = [{"type": "thought_signature", "signature": step[name]} for name in step if name == "signature"]
+        summary = [part for entry in step.get("summary", ()) for part in pieces(entry["text"])]
+        said = [{"type": "thought_summary", "content": {"type": "text", "text": piece}} for piece in summary]
+        blank = {"type": "thought_signature", "signature": ""}
+        return {"type": kind}, [*said, *signatures, blank]
+    if kind == "model_output":
+        return {"type": kind}, [delta for content in step["content"] for delta in _content_deltas_of(content)]
+    if kind == "text":
+        return {"type": kind}, list(_content_deltas_of(step, "text_annotation"))
+    if kind == "function_call":
+        said = [{"type": "arguments_delta", "arguments": piece} for piece in pieces(json.dumps(step["arguments"]))]
+        return {"signature": "", **step, "arguments": {}}, said
+    if kind.endswith(("_call", "_result")):
+        known = {name: step[name] for name in step if name in ("type", "id", "call_id", "name", "server_name")}
+        later = {name: value for name, value in step.items() if name not in known or name == "type"}
+        return {**known, "signature": ""}, [later]
+    return step, []
+
+
+def _content_deltas_of(content: Payload, annotated: str = "text_annotation_delta") -> Iterator[Payload]:
+    if content["type"] != "text":
+        yield content
+        return
+    yield from ({"type": "text", "text": piece} for piece in pieces(content["text"]))
+    if "annotations" in content:
+        yield {"type": annotated, "annotations": content["annotations"]}

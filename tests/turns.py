@@ -5,12 +5,13 @@ Tables quote them; the stream that such a turn once came by is told by ``tests/s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import streamfold
-from streamfold import Snapshot, ToolResult
+from streamfold import Snapshot, ToolResult, tool_results
 from tests import servers
 from tests.samples import Payload, sse
 
@@ -22,7 +23,7 @@ class Turn(NamedTuple):
         provider: Which.
         payloads: The stream.
         echo: The items of the answer in the next request.
-        given: Results, by the id of their call.
+        given: Results, by the id of their call; in the order of the calls where the wire has no ids.
         results: The items of the results.
         foreign: It holds parts that the official client's types do not have.
     """
@@ -30,15 +31,31 @@ class Turn(NamedTuple):
     provider: str
     payloads: Iterable[Payload | str]
     echo: list[Payload]
-    given: Mapping[str, Any] = MappingProxyType({})
+    given: Mapping[str, Any] | tuple[Any, ...] = MappingProxyType({})
     results: Sequence[Payload] = ()
     foreign: bool = False
 
     def body(self) -> bytes:
-        return sse(self.payloads, names=self.provider != "openai-chat")
+        return WIRES[self.provider](self.payloads)
 
     def answer(self) -> Snapshot:
         return streamfold.fold([self.body()], self.provider)
+
+    def answered(self, answer: Snapshot) -> list[Payload]:
+        given = self.given
+        if isinstance(given, tuple):
+            given = {call.id: result for call, result in zip(answer.tool_calls, given, strict=True)}
+        return tool_results(answer, given)
+
+
+WIRES: Mapping[str, Callable[[Iterable[Payload | str]], bytes]] = {
+    "anthropic": partial(sse, names=True),
+    "openai-responses": partial(sse, names=True),
+    "openai-chat": sse,
+    "gemini": partial(sse, end="\r\n"),
+    "gemini-interactions": partial(sse, names=True),
+}
+"""How each surface frames its payloads."""
 
 
 # -- Anthropic --------------------------------------------------------------------------------------------------------
@@ -584,6 +601,243 @@ CHAT: dict[str, Turn] = {
     "text and a refusal": _message(content="Well.", refusal="No."),
 }
 
+# -- Gemini -----------------------------------------------------------------------------------------------------------
+
+
+def _content(parts: list[Payload], given: Any = None, results: Any = None, told: Any = None) -> Turn:
+    content = {"role": "model", "parts": parts}
+    answers = [{"role": "user", "parts": results}] if results else []
+    return Turn("gemini", told or servers.gemini(content), [content], given or {}, answers)
+
+
+SIGNATURE = {"thoughtSignature": "CpQBAdHtim9zaWdu"}
+
+
+def _called(name: str = "add", id: str | None = None, **arguments: Any) -> Payload:  # noqa: A002
+    call = {"name": name, "args": arguments}
+    return {"functionCall": call if id is None else {**call, "id": id}}
+
+
+def _returned(name: str, response: Any, **members: Any) -> Payload:
+    return {"functionResponse": {"name": name, "response": response, **members}}
+
+
+SEARCHING = {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["tides"]}, "id": "tool_1"}}
+SEARCH_GAVE = {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {"search": "twice"}, "id": "tool_1"}}
+
+GEMINI: dict[str, Turn] = {
+    "text": _content([{"text": "Hello, \u2028there."}]),
+    "a signature on a part without text": _content([{"text": "It is 4."}, {"text": "", **SIGNATURE}]),
+    "a signature on a part with text": _content([{"text": "It is "}, {"text": "4.", **SIGNATURE}]),
+    "two signatures, and text between them that has none": _content(
+        [
+            {"text": "One", **SIGNATURE},
+            {"text": ", two"},
+            {"text": "", "thoughtSignature": "c2Vjb25k"},
+            {"text": ", three", "thoughtSignature": "dGhpcmQ="},
+            {"text": "."},
+        ]
+    ),
+    "thoughts and text by turns": _content(
+        [
+            {"text": "**Adding**\n\nTwo and two.", "thought": True},
+            {"text": "It is "},
+            {"text": "Sure?", "thought": True, **SIGNATURE},
+            {"text": "4."},
+        ]
+    ),
+    "text that says more of itself": _content(
+        [{"text": "Hello", "partMetadata": {"take": 2}}, {"text": "."}, {"text": "!", "partMetadata": {"take": 2}}]
+    ),
+    "a signed call": _content(
+        [{"text": "Adding.", "thought": True}, {**_called(a=1, b=[2.5, None]), **SIGNATURE}],
+        ({"sum": 3.5},),
+        [_returned("add", {"sum": 3.5})],
+    ),
+    "calls of one name at once, the first of them signed": _content(
+        [{**_called(a=1), **SIGNATURE}, _called(a=2), _called("now")],
+        ("3", [4], "noon"),
+        [_returned("add", {"output": "3"}), _returned("add", {"output": [4]}), _returned("now", {"output": "noon"})],
+    ),
+    "calls with ids": _content(
+        [{**_called(id="call_1", a=1), **SIGNATURE}, _called("now", id="call_2")],
+        {"call_2": ToolResult("no clock", is_error=True), "call_1": {"sum": 3}},
+        [_returned("add", {"sum": 3}, id="call_1"), _returned("now", {"error": "no clock"}, id="call_2")],
+    ),
+    "a tool that answers in a form of its own": _content(
+        [_called("photo", id="call_1")],
+        {"call_1": ToolResult({"response": {}, "parts": [{"inlineData": {"mimeType": "image/png"}}]}, native=True)},
+        [_returned("photo", {}, id="call_1", parts=[{"inlineData": {"mimeType": "image/png"}}])],
+    ),
+    "a call whose arguments came one by one": _content(
+        [{**_called("book", city="Boston", seats=2, price=0.5, window=True), **SIGNATURE}],
+        ({"booked": True},),
+        [_returned("book", {"booked": True})],
+        told=[
+            *servers.gemini_arguments_by_path(
+                "book", {"city": "Boston", "seats": 2, "price": 0.5, "window": True}, **SIGNATURE
+            ),
+            servers.chunk(finish="STOP"),
+        ],
+    ),
+    "code that the provider ran": _content(
+        [
+            {"executableCode": {"language": "PYTHON", "code": "print(6 * 7)", "id": "code_1"}, **SIGNATURE},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n", "id": "code_1"}},
+            {"executableCode": {"language": "PYTHON", "code": "1 / 0"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}},
+            {"text": "42."},
+        ]
+    ),
+    "a search by the provider": _content(
+        [
+            {**SEARCHING, **SIGNATURE},
+            {**SEARCH_GAVE, "thoughtSignature": "c2Vjb25k"},
+            {"text": "Twice a day.", "thoughtSignature": "dGhpcmQ="},
+        ]
+    ),
+    "a function that the provider called over MCP": _content(
+        [
+            _returned("wiki", {"content": [{"text": "42"}]}, id="mcp_1"),
+            {"text": "42."},
+        ]
+    ),
+    "pictures, drawn and filed": _content(
+        [
+            {"text": "See:"},
+            {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, **SIGNATURE},
+            {"fileData": {"mimeType": "video/mp4", "fileUri": "https://a.example/b.mp4"}},
+        ]
+    ),
+    "a part that nobody knows": _content(
+        [{"text": "Hello."}, {"audioTranscription": {"text": "Hello."}, **SIGNATURE}, {"text": "Bye."}]
+    ),
+    "a signature alone": _content([{"text": "Hello."}, dict(SIGNATURE)]),
+}
+
+# -- Gemini Interactions ----------------------------------------------------------------------------------------------
+
+
+def _steps(steps: list[Payload], given: Any = None, results: Any = None, told: Any = None) -> Turn:
+    status = "requires_action" if given else "completed"
+    return Turn("gemini-interactions", told or servers.interactions(steps, status), steps, given or {}, results or [])
+
+
+THOUGHT = {"type": "thought", "signature": "EpoGCpcGAXLI2nw="}
+CALL = {"type": "function_call", "id": "c_1", "name": "add", "arguments": {"a": 1, "b": [2.5, None]}}
+NOW = {"type": "function_call", "id": "c_2", "name": "function", "arguments": {}}
+PLACE = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 5}
+
+
+def _output_step(*content: Payload) -> Payload:
+    return {"type": "model_output", "content": list(content)}
+
+
+def _text_content(text: str, **members: Any) -> Payload:
+    return {"type": "text", "text": text, **members}
+
+
+def _result_step(number: int, name: str, result: Any, **members: Any) -> Payload:
+    return {"type": "function_result", "call_id": f"c_{number}", "name": name, "result": result, **members}
+
+
+OF_OLD: list[Payload] = [THOUGHT, {"type": "text", "text": "Let me see."}, CALL]
+
+INTERACTIONS: dict[str, Turn] = {
+    "text": _steps([_output_step(_text_content("Hello."))]),
+    "a thought that is signed and not shown": _steps([THOUGHT, _output_step(_text_content("4"))]),
+    "thoughts with summaries, between texts": _steps(
+        [
+            {**THOUGHT, "summary": [{"type": "text", "text": "**Adding**\n\nTwo and two."}]},
+            _output_step(_text_content("It is ")),
+            {"type": "thought", "signature": "c2Vjb25k"},
+            _output_step(_text_content("4.")),
+        ]
+    ),
+    "calls at once": _steps(
+        [THOUGHT, CALL, NOW],
+        {"c_2": "noon", "c_1": {"sum": 3.5}},
+        [_result_step(1, "add", {"sum": 3.5}), _result_step(2, "function", "noon")],
+    ),
+    "a tool that failed, and one whose result is a list": _steps(
+        [_output_step(_text_content("Let me see.")), CALL, NOW],
+        {"c_1": ToolResult("no such number", is_error=True), "c_2": [1, 2]},
+        [_result_step(1, "add", "no such number", is_error=True), _result_step(2, "function", "[1,2]")],
+    ),
+    "a tool that answers by contents": _steps(
+        [CALL],
+        {"c_1": ToolResult([_text_content("a photo")], native=True)},
+        [_result_step(1, "add", [_text_content("a photo")])],
+    ),
+    "a call that is signed itself": _steps(
+        [{**CALL, "signature": "c2lnbmVk"}], {"c_1": True}, [_result_step(1, "add", "true")]
+    )._replace(foreign=True),
+    "a search by the provider, signed, and the text that cites it": _steps(
+        [
+            {"type": "google_search_call", "id": "s_1", "arguments": {"queries": ["tides"]}, "signature": "c2VhcmNo"},
+            {
+                "type": "google_search_result",
+                "call_id": "s_1",
+                "result": [{"search_suggestions": "<b>"}],
+                "signature": "Zm91bmQ=",
+            },
+            _output_step(_text_content("Twice a day.", annotations=[PLACE])),
+        ]
+    ),
+    "code, files and addresses": _steps(
+        [
+            {"type": "code_execution_call", "id": "x_1", "arguments": {"code": "1 / 0", "language": "python"}},
+            {"type": "code_execution_result", "call_id": "x_1", "result": "ZeroDivisionError", "is_error": True},
+            {"type": "file_search_call", "id": "f_1", "signature": "ZmlsZXM="},
+            {"type": "file_search_result", "call_id": "f_1", "signature": "Zm91bmQ="},
+            {"type": "url_context_call", "id": "u_1", "arguments": {"urls": ["https://a.example"]}},
+            {"type": "url_context_result", "call_id": "u_1", "result": [{"url": "https://a.example"}]},
+            _output_step(_text_content("Done.")),
+        ]
+    ),
+    "an MCP tool and its result": _steps(
+        [
+            {
+                "type": "mcp_server_tool_call",
+                "id": "m_1",
+                "name": "ask",
+                "server_name": "wiki",
+                "arguments": {"question": "?"},
+            },
+            {
+                "type": "mcp_server_tool_result",
+                "call_id": "m_1",
+                "name": "ask",
+                "server_name": "wiki",
+                "result": [_text_content("42")],
+            },
+            _output_step(_text_content("42.")),
+        ]
+    ),
+    "text and pictures in one step, and a second step of text": _steps(
+        [
+            _output_step(
+                _text_content("See:"),
+                {"type": "image", "mime_type": "image/png", "data": "iVBORw0KGgo="},
+                _text_content("and"),
+                {"type": "video", "mime_type": "video/mp4", "uri": "https://a.example/b.mp4"},
+            ),
+            _output_step(_text_content("There.")),
+        ]
+    ),
+    "a step that nobody knows": _steps(
+        [{"type": "daydream", "id": "d_1", "of": ["sheep"]}, _output_step(_text_content("Well."))]
+    )._replace(foreign=True),
+    "contents of the older vocabulary": _steps(
+        [THOUGHT, _output_step(_text_content("Let me see.")), CALL],
+        {"c_1": 3},
+        [_result_step(1, "add", "3")],
+        told=servers.interactions_of_old(OF_OLD, "requires_action"),
+    ),
+}
+
 TURNS: dict[str, Turn] = {
-    f"{turn.provider}: {sentence}": turn for table in (ANTHROPIC, RESPONSES, CHAT) for sentence, turn in table.items()
+    f"{turn.provider}: {sentence}": turn
+    for table in (ANTHROPIC, RESPONSES, CHAT, GEMINI, INTERACTIONS)
+    for sentence, turn in table.items()
 }

@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamfold
-from streamfold import (
-    Snapshot,
-    tool_results,
-)
+from streamfold import Snapshot
 from tests import servers
 from tests.request_types import valid
 from tests.samples import (
@@ -60,7 +57,7 @@ def test_an_answer_goes_back_member_by_member(turn: Turn) -> None:
 
 @pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
 def test_results_follow_it(turn: Turn) -> None:
-    assert tool_results(turn.answer(), turn.given) == list(turn.results)
+    assert turn.answered(turn.answer()) == list(turn.results)
 
 
 @pytest.mark.parametrize("name", TURNS)
@@ -72,7 +69,7 @@ def test_both_are_what_the_official_client_sends(name: str) -> None:
         valid(turn.provider, item)
     if name not in BUGS:
         answer = turn.answer()
-        for item in [*answer.echo(), *tool_results(answer, turn.given)]:
+        for item in [*answer.echo(), *turn.answered(answer)]:
             valid(turn.provider, item)
 
 

@@ -15,6 +15,7 @@ __all__ = ["surface_of", "turn_of"]
 _MODULES: Final[Mapping[str, str]] = {
     "anthropic": "anthropic",
     "gemini": "gemini",
+    "gemini-interactions": "gemini_interactions",
     "openai-chat": "openai_chat",
     "openai-responses": "openai_responses",
 }
