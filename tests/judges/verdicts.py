@@ -1,0 +1,278 @@
+"""What clients that are not ours make of an answer, in a form that can be compared: text, calls, reason, tokens.
+
+Each judge reads the bytes through the client's own transport, parser and, where it has one, accumulator. ``Unread``:
+the client gives the answer up, or has no way to say what it made of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import version
+from typing import Any, Final, NamedTuple
+
+import anthropic
+import google.genai
+import httpx2
+import litellm
+import openai
+import pydantic_ai
+from google.genai import types as google_types
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.lib.streaming.responses._responses import ResponseStreamState
+from pydantic_ai import messages as parts
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from streamfold import RefusalBlock, Snapshot, TextBlock, ToolCallBlock
+
+litellm.suppress_debug_info = True
+
+__all__ = ["JUDGES", "Judge", "Unread", "Verdict", "ours"]
+
+
+class Unread(Exception):
+    """The client raised: it says nothing about this answer."""
+
+
+class Verdict(NamedTuple):
+    """Of the first choice. ``None``: the client does not say."""
+
+    text: str | None = None
+    calls: tuple[tuple[str, str], ...] | None = None  # name, and arguments as text in one form
+    stop: str | None = None  # the provider's word
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+def ours(answer: Snapshot, *, refusals: bool = True) -> Verdict:
+    """The same, as streamfold sees it. Calls that must not run count too: no client withholds any."""
+    first = answer.choice(0)
+    kinds = (TextBlock, RefusalBlock) if refusals else (TextBlock,)
+    calls = [block for block in first.blocks if isinstance(block, ToolCallBlock) and block.executor == "client"]
+    calls = [block for block in calls if block.kind in ("function", "custom")]  # which all clients have
+    usage = answer.usage
+    return Verdict(
+        "".join(block.text for block in first.blocks if isinstance(block, kinds)),
+        tuple((block.name, _arguments(block.arguments)) for block in calls),
+        answer.stop.raw,
+        usage.input_tokens if usage else None,
+        usage.output_tokens if usage else None,
+    )
+
+
+def _arguments(value: Any) -> str:
+    """Arguments in one form: no client agrees with another about blanks."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value.strip() or "{}")
+        except ValueError:
+            return str(value)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+_HEADERS: Final = {"content-type": "text/event-stream"}
+
+
+def _transport(body: bytes) -> httpx2.Client:
+    return httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(200, headers=_HEADERS, content=body)))
+
+
+# -- openai -----------------------------------------------------------------------------------------------------------
+
+
+def _openai(body: bytes) -> openai.OpenAI:
+    return openai.OpenAI(api_key="none", max_retries=0, http_client=_transport(body))
+
+
+def chat_completions(body: bytes) -> Verdict:
+    state: ChatCompletionStreamState[Any] = ChatCompletionStreamState()
+    with _openai(body).chat.completions.create(model="m", messages=[], stream=True) as stream:
+        for chunk in stream:
+            state.handle_chunk(chunk)
+    answer = state.current_completion_snapshot
+    choice = next(choice for choice in answer.choices if choice.index == 0)
+    message, usage = choice.message, answer.usage
+    return Verdict(
+        (message.content or "") + (message.refusal or ""),
+        tuple((call.function.name, _arguments(call.function.arguments)) for call in message.tool_calls or ()),
+        choice.finish_reason,
+        usage and usage.prompt_tokens,
+        usage and usage.completion_tokens,
+    )
+
+
+def responses(body: bytes) -> Verdict:
+    state: ResponseStreamState[Any] = ResponseStreamState(input_tools=[], text_format=openai.omit)
+    answer: Any = None
+    with _openai(body).responses.create(model="m", input="", stream=True) as stream:
+        for event in stream:
+            state.handle_event(event)
+            answer = getattr(event, "response", answer)
+    if answer is None or answer.status not in ("completed", "incomplete"):
+        raise Unread
+    usage, reason = answer.usage, answer.incomplete_details and answer.incomplete_details.reason
+    return Verdict(
+        "".join(_words(answer.output)),
+        tuple(_client_calls(answer.output)),
+        reason or answer.status,
+        usage and usage.input_tokens,
+        usage and usage.output_tokens,
+    )
+
+
+def _words(output: Iterable[Any]) -> Iterator[str]:
+    for item in output:
+        if item.type == "message":
+            for part in item.content:
+                yield part.text if part.type == "output_text" else part.refusal
+
+
+def _client_calls(output: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for item in output:
+        if item.type == "function_call":
+            yield item.name, _arguments(item.arguments)
+        elif item.type == "custom_tool_call":
+            yield item.name, item.input
+
+
+# -- anthropic --------------------------------------------------------------------------------------------------------
+
+
+def messages(body: bytes) -> Verdict:
+    client = anthropic.Anthropic(api_key="none", max_retries=0, http_client=_transport(body))
+    with client.messages.stream(model="m", messages=[], max_tokens=1) as stream:
+        answer = stream.get_final_message()
+    if answer.stop_reason is None:
+        raise Unread
+    usage = answer.usage
+    return Verdict(
+        "".join(block.text for block in answer.content if block.type == "text"),
+        tuple((block.name, _arguments(block.input)) for block in answer.content if block.type == "tool_use"),
+        answer.stop_reason,
+        usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0),
+        usage.output_tokens,
+    )
+
+
+# -- google-genai -----------------------------------------------------------------------------------------------------
+
+
+def generate_content(body: bytes) -> Verdict:
+    options = google_types.HttpOptions(httpx_client=_transport(body))
+    client = google.genai.Client(api_key="none", http_options=options)
+    text, calls, stop, usage = "", [], None, None
+    for chunk in client.models.generate_content_stream(model="m", contents="x"):
+        usage = chunk.usage_metadata or usage
+        for candidate in chunk.candidates or ():
+            if candidate.index:
+                continue
+            stop = candidate.finish_reason or stop
+            for part in (candidate.content and candidate.content.parts) or ():
+                if part.function_call:
+                    calls.append((part.function_call.name or "", _arguments(part.function_call.args or {})))
+                text += "" if part.thought else part.text or ""
+    if stop is None:
+        raise Unread
+    return Verdict(
+        text,
+        tuple(calls),
+        stop.value,
+        usage and (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0),
+        usage and (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
+    )
+
+
+def _not_legacy(body: bytes) -> None:
+    """The legacy completions endpoint is another one to the frameworks."""
+    if b'"text_completion"' in body:
+        raise Unread
+
+
+# -- litellm ----------------------------------------------------------------------------------------------------------
+
+
+def with_litellm(body: bytes) -> Verdict:
+    _not_legacy(body)
+    asked = [{"role": "user", "content": "x"}]
+    chunks = litellm.completion("openai/m", messages=asked, stream=True, client=_openai(body))
+    answer: Any = litellm.stream_chunk_builder(list(chunks))
+    if answer is None:
+        raise Unread
+    choice = answer.choices[0]
+    calls = [(call.function.name, _arguments(call.function.arguments)) for call in choice.message.tool_calls or ()]
+    # It estimates tokens that were not reported, has its own words for reasons, and drops refusals.
+    return Verdict(choice.message.content, tuple(calls))
+
+
+# -- pydantic-ai ------------------------------------------------------------------------------------------------------
+
+
+def _pydantic_chat(client: httpx2.AsyncClient) -> Model[Any]:
+    return OpenAIChatModel("m", provider=OpenAIProvider(api_key="none", http_client=client))
+
+
+def _pydantic_responses(client: httpx2.AsyncClient) -> Model[Any]:
+    return OpenAIResponsesModel("m", provider=OpenAIProvider(api_key="none", http_client=client))
+
+
+def _pydantic_messages(client: httpx2.AsyncClient) -> Model[Any]:
+    return AnthropicModel("m", provider=AnthropicProvider(api_key="none", http_client=client))
+
+
+def _with_pydantic_ai(make: Callable[[httpx2.AsyncClient], Model[Any]]) -> Callable[[bytes], Verdict]:
+    def read(body: bytes) -> Verdict:
+        return asyncio.run(_ask(make, body))
+
+    return read
+
+
+async def _ask(make: Callable[[httpx2.AsyncClient], Model[Any]], body: bytes) -> Verdict:
+    _not_legacy(body)
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=_HEADERS, content=body))
+    async with httpx2.AsyncClient(transport=transport) as client:
+        asked: list[parts.ModelMessage] = [parts.ModelRequest.user_text_prompt("x")]
+        async with model_request_stream(make(client), asked) as stream:
+            async for _ in stream:
+                pass
+            answer = stream.get()
+    return Verdict(
+        "".join(part.content for part in answer.parts if isinstance(part, parts.TextPart)),
+        tuple(
+            (part.tool_name, _arguments(part.args or {}))
+            for part in answer.parts
+            if isinstance(part, parts.ToolCallPart)
+        ),
+        str(answer.provider_details["finish_reason"]) if (answer.provider_details or {}).get("finish_reason") else None,
+        answer.usage.input_tokens or None,
+        answer.usage.output_tokens or None,
+    )
+
+
+class Judge(NamedTuple):
+    """A client, and the family of captures that it can be asked about."""
+
+    family: str
+    read: Callable[[bytes], Verdict]
+    official: bool = True  # the vendor's own; the frameworks drop refusals
+
+
+JUDGES: Final[Mapping[str, Judge]] = {
+    f"openai {openai.__version__}, Chat Completions": Judge("chat", chat_completions),
+    f"openai {openai.__version__}, Responses": Judge("responses", responses),
+    f"anthropic {anthropic.__version__}": Judge("anthropic", messages),
+    f"litellm {version('litellm')}": Judge("chat", with_litellm, False),
+    f"pydantic-ai {pydantic_ai.__version__}, Chat Completions": Judge("chat", _with_pydantic_ai(_pydantic_chat), False),
+    f"pydantic-ai {pydantic_ai.__version__}, Responses": Judge(
+        "responses", _with_pydantic_ai(_pydantic_responses), False
+    ),
+    f"pydantic-ai {pydantic_ai.__version__}, Messages": Judge(
+        "anthropic", _with_pydantic_ai(_pydantic_messages), False
+    ),
+    f"google-genai {google.genai.__version__}": Judge("gemini", generate_content),
+}
