@@ -106,6 +106,10 @@ GIVES_UP: dict[str, tuple[list[Any], list[Event]]] = {
         [{"a": "x" * 70_000}, CHUNK],
         [UNKNOWN, raw({"a": "x" * 70_000}), raw(CHUNK), TRUNCATED],
     ),
+    "too many bytes in fewer characters": (
+        [{"a": "é" * 33_000}, CHUNK],
+        [UNKNOWN, raw({"a": "é" * 33_000}), raw(CHUNK), TRUNCATED],
+    ),
     "the end before any shape": ([{"a": 1}, PING], [UNKNOWN, raw({"a": 1}), raw(PING), TRUNCATED]),
     "the end before anything": ([], [UNKNOWN, TRUNCATED]),
     "no JSON": ([{"a": 1}, '{"b":', CHUNK], [UNKNOWN, raw({"a": 1}), BAD_JSON]),
@@ -118,10 +122,9 @@ GIVES_UP: dict[str, tuple[list[Any], list[Event]]] = {
         [UNKNOWN, ErrorEvent("provider", "m", "invalid-argument", raw=raw("m", is_json=False).payload)],
     ),
 }
-BUGS = {"too many bytes of no shape": "the size of a payload that came decoded is taken for the number of its members"}
 
 
-@pytest.mark.parametrize(("payloads", "events"), rows(GIVES_UP, BUGS))
+@pytest.mark.parametrize(("payloads", "events"), rows(GIVES_UP))
 def test_a_surface_that_nobody_knows(payloads: list[Any], events: list[Event]) -> None:
     assert read("auto", payloads) == events
 
@@ -161,6 +164,15 @@ def test_a_fault_below_ends_it_and_drops_nothing() -> None:
     fault = ErrorEvent("limit", "too large", "frame")
     assert made.fail(fault) == [UNKNOWN, raw({"a": 1}), fault]
     assert made.feed([json.dumps(CHUNK).encode()]) == []
+
+
+@pytest.mark.parametrize("how", ["eof", "cut", "cancel"])
+@pytest.mark.parametrize("payloads", [[{"a": 1}], [CHUNK], [PING] * 8], ids=["waiting", "chosen", "unknown"])
+def test_a_fault_below_after_the_end_is_no_event(payloads: list[Payload], how: Any) -> None:
+    made = AutoNormalizer()
+    made.feed([json.dumps(payload).encode() for payload in payloads])
+    made.close(how)
+    assert made.fail(ErrorEvent("limit", "too large", "frame")) == []
 
 
 def test_settings_reach_the_dialect() -> None:

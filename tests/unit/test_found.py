@@ -139,7 +139,6 @@ def test_payloads(provider: str, payloads: list[Any], settings: dict[str, Any]) 
     assert read("auto", payloads, **settings)
 
 
-@pytest.mark.xfail(strict=True, reason="fail() does not ask whether the answer has ended")
 def test_a_fault_below_after_the_end_is_no_event() -> None:
     made = normalizer("openai-chat")
     made.feed([b'{"choices":[{"delta":{"content":"a"}}]}', b'{"choices":[{"finish_reason":"stop"}]}'])

@@ -394,7 +394,7 @@ class Answer:
         if index >= self._block_limit:
             self._too_many()
         self._next_index = index + 1
-        if type(id) is str and id:
+        if type(id) is str and id not in ("", "null"):
             own_id = id if id.isascii() else sanitize(id)
         else:
             own_id = self._made_up_id(index)

@@ -193,7 +193,8 @@ class BaseNormalizer:
         """End the answer with an error found below the payloads: a frame too large, a body that is no stream."""
         out = self.answer.begin([])
         self.more = None
-        self._fail(error)
+        if not self.answer.ended:
+            self._fail(error)
         return out
 
     def replay(self) -> None:

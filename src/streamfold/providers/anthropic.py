@@ -154,6 +154,11 @@ class _Message(msgspec.Struct, gc=False):
     stop_reason: Any = None
     stop_sequence: Any = None
     usage: Any = None
+    stop_details: Any = None
+    container: Any = None
+    context_management: Any = None
+    input_transformations: Any = None
+    diagnostics: Any = None
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -164,7 +169,6 @@ class _Event(msgspec.Struct, gc=False):
     message: _Message | None = None
     usage: Any = None
     error: Any = None
-    request_id: Any = None
     context_management: Any = None
     input_transformations: Any = None
 
@@ -190,7 +194,7 @@ class AnthropicNormalizer(BaseNormalizer):
         self._usage: Members | None = None
         self._by_index: dict[object, OpenBlock] = {}
         self._latest: OpenBlock | None = None
-        self._prefilled: int | None = None  # which block of message_start is being read
+        self._prefilled: Members | None = None  # the block of message_start that is being read
         self._blank: OpenCall | None = None  # stopped without any input: no arguments, or cut before the first
 
     # -- events -------------------------------------------------------------------------------------------------------
@@ -208,9 +212,11 @@ class AnthropicNormalizer(BaseNormalizer):
             event = _EVENT.read(payload, answer.max_depth)
             if event is None:
                 return False
-        kind = event.type or ("content_block_delta" if event.delta is not None else answer.event_name() or "")
+        kind = event.type or ("content_block_delta" if _is_piece(event.delta) else answer.event_name() or "")
         handler = _EVENTS.get(kind)
         if handler is not None:
+            if self._blank is not None and kind not in _BEFORE_AN_END:
+                self._finish_blank()
             handler(self, event)
             return True
         if event.error:  # an error body in the place of a stream
@@ -220,8 +226,6 @@ class AnthropicNormalizer(BaseNormalizer):
     def _message_start(self, event: _Event) -> None:
         message = event.message or _Message()
         self.more = None
-        if self._blank is not None:
-            self._finish_blank()
         if self._begun:  # a proxy that started again upstream: never join the two
             self.answer.restart("message_start")
             self._usage, self._latest = None, None
@@ -230,19 +234,32 @@ class AnthropicNormalizer(BaseNormalizer):
         self.answer.identify(message.id, message.model)
         self._read_usage(message.usage)
         self._stop(message.stop_reason, message.stop_sequence)
-        for number, content in enumerate(message.content or ()):  # programmatic tool calling sends whole blocks here
-            self._prefilled = number
+        if message.content:  # programmatic tool calling sends whole blocks here
+            self._whole_blocks(message.content)
+        if (
+            message.container
+            or message.context_management
+            or message.input_transformations
+            or message.stop_details
+            or message.diagnostics
+        ):
+            self.answer.raw()
+
+    def _whole_blocks(self, contents: Iterable[_ContentBlock]) -> None:
+        payload = read_object(self.answer.payload, None) or {}
+        items = [item for item in payload["message"]["content"] if isinstance(item, dict)]
+        for self._prefilled, content in zip(items, contents, strict=True):
             self._stop_block(self._start_block(content, None), None)
         self._prefilled = None
 
     def _content_block_start(self, event: _Event) -> None:
         index = event.index if type(event.index) is int else _key(event.index)
-        if self._blank is not None:
-            self._finish_blank()
         if index in self._by_index:  # xAI gives every block the index 0
             self._stop_block(self._by_index[index], index)
         if event.content_block is not None:
             self._warm(self._start_block(event.content_block, index), index)
+        else:
+            self.answer.raw()
 
     def _start_block(self, content: _ContentBlock, index: object) -> OpenBlock:
         kind = content.type
@@ -254,13 +271,15 @@ class AnthropicNormalizer(BaseNormalizer):
         return block
 
     def _content_block_delta(self, event: _Event) -> None:
-        delta = event.delta
-        if delta is None:
-            return
+        delta, index, answer = event.delta or _Delta(), _key(event.index), self.answer
         self.more = None  # until it is clear that no half of a character is waiting
+        said = len(answer.out)
         handler = _DELTAS.get(delta.type or _kind_of(delta))
         if handler is not None:
-            handler(self, delta, _key(event.index))
+            handler(self, delta, index)
+        if len(answer.out) == said:
+            block = self._block_at(index)
+            answer.raw(index=None if block is None else block.index, known=handler is not None or not delta.type)
 
     def _content_block_stop(self, event: _Event) -> None:
         index = event.index
@@ -269,6 +288,8 @@ class AnthropicNormalizer(BaseNormalizer):
             block = self._block_at(_key(index))
             if block is not None:
                 self._stop_block(block, _key(index))
+            else:
+                self.answer.raw()
             return
         self.more = None
         self._latest = next(reversed(self._by_index.values()), None)
@@ -286,8 +307,6 @@ class AnthropicNormalizer(BaseNormalizer):
         self.answer.meant = True
 
     def _message_stop(self, event: _Event) -> None:
-        if self._blank is not None:
-            self._finish_blank()
         self._cut_open_blocks()
         if 0 not in self.answer.stops:
             self.answer.stop(0, "other", None)
@@ -297,7 +316,7 @@ class AnthropicNormalizer(BaseNormalizer):
         """Says nothing, so it comes out as ``raw``."""
 
     def _error(self, event: _Event) -> None:
-        self._fail(provider_error(event.error, {"request_id": event.request_id}))
+        self._fail(provider_error(event.error, read_object(self.answer.payload, None) or {}))
 
     # -- blocks open --------------------------------------------------------------------------------------------------
 
@@ -334,8 +353,7 @@ class AnthropicNormalizer(BaseNormalizer):
             beside = {"caller": block.caller, "server_name": block.server_name, "toolset_name": block.toolset_name}
             meta = {name: value for name, value in beside.items() if value is not None}
         opened = self.answer.open_call(block.id, name or kind, kind=kind, executor=executor, meta=meta)
-        given = bytes(block.input)
-        if given not in (b"", b"null", b"{}"):  # else a placeholder for the pieces to come
+        if is_given(block.input) and bytes(block.input)[1:-1].strip():  # else a placeholder for the pieces to come
             opened.given = json_text(block.input)
         return opened
 
@@ -365,10 +383,9 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _members_of_block(self) -> Any:
         """The content block that is being opened, as it stands in the payload."""
-        event = read_object(self.answer.payload, None) or {}
-        if self._prefilled is None:
-            return event.get("content_block")
-        return event["message"]["content"][self._prefilled]
+        if self._prefilled is not None:
+            return self._prefilled
+        return (read_object(self.answer.payload, None) or {}).get("content_block")
 
     # -- deltas -------------------------------------------------------------------------------------------------------
 
@@ -423,7 +440,8 @@ class AnthropicNormalizer(BaseNormalizer):
             self.answer.raw(index=block.index)
 
     def _citations_delta(self, delta: _Delta, index: object) -> None:
-        self._cite(self._fitting(index, "text", self.answer.open_text), delta.citation)
+        if isinstance(delta.citation, dict):
+            self._cite(self._fitting(index, "text", self.answer.open_text), delta.citation)
 
     def _compaction_delta(self, delta: _Delta, index: object) -> None:
         """Brings the summary whole: it replaces what the start said."""
@@ -529,6 +547,9 @@ _EVENTS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Event], None]]] = {
     "error": AnthropicNormalizer._error,
 }
 
+_BEFORE_AN_END: Final = frozenset({"ping", "message_delta"})
+"""What may come between the stop of a call and the word that the tokens ran out inside it."""
+
 _BLOCKS: Final[Mapping[str, Callable[[AnthropicNormalizer, _ContentBlock], OpenBlock]]] = {
     # Besides these: every ``*_tool_result`` is a result, all others (container_upload, mcp_tool_listing, compaction,
     # fallback, what is new) are ``other``.
@@ -555,15 +576,16 @@ def _read_totals(members: Members) -> Usage | None:
     """Cached input is counted beside ``input_tokens`` here; in the vocabulary it is part of it."""
     whole, get = _usage.whole, members.get
     details = get("output_tokens_details")
-    tokens_in, tokens_out = whole(get("input_tokens")), whole(get("output_tokens"))
+    reasoning = whole(cast("Members", details).get("thinking_tokens")) if isinstance(details, dict) else None
+    cost = _usage.cost_usd(members) if "cost" in members or "cost_in_usd_ticks" in members else None
+    tokens_in, tokens_out, total = whole(get("input_tokens")), whole(get("output_tokens")), whole(get("total_tokens"))
     cache_read, cache_write = whole(get("cache_read_input_tokens")), whole(get("cache_creation_input_tokens"))
-    if tokens_in is None and tokens_out is None and cache_read is None and cache_write is None:
-        return None
     if tokens_in is not None:
         tokens_in += (cache_read or 0) + (cache_write or 0)
-    total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
-    reasoning = whole(cast("Members", details).get("thinking_tokens")) if isinstance(details, dict) else None
-    return Usage(tokens_in, tokens_out, total, reasoning, cache_read, cache_write, raw=compact(members))
+        if total is None and tokens_out is not None:
+            total = tokens_in + tokens_out
+    usage = Usage(tokens_in, tokens_out, total, reasoning, cache_read, cache_write, cost_usd=cost, raw=compact(members))
+    return None if usage == Usage(raw=usage.raw) else usage
 
 
 def _read(reader: Reader[Any], raw: msgspec.Raw) -> Any:
@@ -577,5 +599,17 @@ def _key(index: Any) -> object:
 
 def _kind_of(delta: _Delta) -> str:
     """The type of a delta that does not name it, by the member it has."""
-    members = {"text_delta": delta.text, "thinking_delta": delta.thinking, "input_json_delta": delta.partial_json}
-    return next((kind for kind, value in members.items() if type(value) is str), "")
+    return next((kind for member, kind in _KINDS.items() if type(getattr(delta, member)) is str), "")
+
+
+def _is_piece(delta: _Delta | None) -> bool:
+    """Whether a payload that names no type shows by its delta that it is a piece of a block."""
+    return delta is not None and (delta.type or _kind_of(delta)) in _DELTAS
+
+
+_KINDS: Final = {
+    "text": "text_delta",
+    "thinking": "thinking_delta",
+    "partial_json": "input_json_delta",
+    "signature": "signature_delta",
+}

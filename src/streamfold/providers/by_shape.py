@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Unpack
 
 from streamfold import limits
 from streamfold.events import ErrorEvent, Event
-from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_keep_alive, read_object
+from streamfold.payloads import BadJSON, DepthExceeded, Payload, compact, is_done, is_keep_alive, read_object
 from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._errors import provider_error
 from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor, More, Normalizer, text_of
@@ -107,6 +107,7 @@ class AutoNormalizer(BaseNormalizer):
 
     def _begin(self) -> None:
         self._held: list[_Held] = []
+        self._held_bytes = 0
         self._out: list[Event] = []  # of the batch
         self._unknown = False
 
@@ -151,8 +152,9 @@ class AutoNormalizer(BaseNormalizer):
         if self.chosen is not None:
             return self.chosen.fail(error)
         out = self._out = self.answer.begin([])
-        self._give_up()
-        self.answer.fail(error)
+        if not self.answer.ended:
+            self._give_up()
+            self.answer.fail(error)
         return out
 
     def _mean(self, payload: Payload) -> bool:
@@ -163,6 +165,7 @@ class AutoNormalizer(BaseNormalizer):
         name_of, offset_of = self.answer.name_of, self.answer.offset_of
         held = _Held(payload, name_of(number) if name_of else None, offset_of(number) if offset_of else None)
         self._held.append(held)
+        self._held_bytes += _size(payload)
         return held
 
     def _look(self, held: _Held) -> None:
@@ -182,10 +185,7 @@ class AutoNormalizer(BaseNormalizer):
             self._held.pop()
             self._give_up()
             self.answer.fail(provider_error(members["error"], members))
-        elif (
-            len(self._held) >= limits.MAX_SNIFF_PAYLOADS
-            or sum(len(h.payload) for h in self._held) > limits.MAX_SNIFF_BYTES
-        ):
+        elif len(self._held) >= limits.MAX_SNIFF_PAYLOADS or self._held_bytes > limits.MAX_SNIFF_BYTES:
             self._give_up()
 
     def _choose(self, provider: str) -> None:
@@ -228,6 +228,13 @@ class GeminiNormalizer(AutoNormalizer):
 
     among = ("gemini-generate-content", "gemini-interactions")
     ends_in_done = "gemini-interactions"
+
+
+def _size(payload: Payload) -> int:
+    """How many bytes the payload has as JSON text, whichever way it comes."""
+    if isinstance(payload, bytes):
+        return len(payload)
+    return len((payload if isinstance(payload, str) else compact(payload)).encode("utf-8", "replace"))
 
 
 V = TypeVar("V")
