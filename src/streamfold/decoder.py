@@ -235,8 +235,7 @@ class StreamDecoder:
     def trace(self, data: bytes) -> list[Traced]:
         """Like :meth:`feed`, each frame paired with the events that it caused. Frames after the end cause none."""
         if self.ended and self._parser is not None:
-            frames = self._frames(len(self._parser.take(data)))
-            return [(frame, ()) for frame in frames]
+            return [(frame, ()) for frame in self._frames(self._parser.take(data))]
         return self._paired(self.feed(data))
 
     def trace_close(self, how: CloseHow = "eof") -> list[Traced]:
@@ -258,6 +257,21 @@ class StreamDecoder:
         self._notice_end()
 
     # -- out ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def framing(self) -> str:
+        """How the bytes are framed; ``auto`` until they have told."""
+        return self._framing
+
+    @property
+    def surface(self) -> str:
+        """The wire dialect; ``unknown`` until a payload has told."""
+        return self._normalizer.surface
+
+    def offset_of(self, k: int) -> int:
+        """Where the ``k``-th frame of the last :meth:`trace` begins, in bytes from the start of the stream."""
+        assert self._parser is not None
+        return self._parser.offset_of(k)
 
     @property
     def cursor(self) -> Cursor:
@@ -436,16 +450,16 @@ class StreamDecoder:
 
     # -- pairs --------------------------------------------------------------------------------------------------------
 
-    def _frames(self, count: int) -> list[ServerSentEvent]:
+    def _frames(self, payloads: Sequence[Any]) -> list[ServerSentEvent]:
         if self._sse is not None:
-            return [self._sse.frame(k) for k in range(count)]
-        return [ServerSentEvent(data=payload.decode("utf-8", "replace")) for payload in self._payloads[:count]]
+            return [self._sse.frame(k) for k in range(len(payloads))]
+        return [ServerSentEvent(data=payload.decode("utf-8", "replace")) for payload in payloads]
 
     def _paired(self, events: list[Event]) -> list[Traced]:
         """Each frame of the last batch with its events; events beyond them belong to no frame."""
         pairs: list[Traced] = []
         at = 0
-        frames = self._frames(len(self._payloads))
+        frames = self._frames(self._payloads)
         for frame, count in zip(frames, _counts(self._spans, len(frames)), strict=True):
             pairs.append((frame, tuple(events[at : at + count])))
             at += count
