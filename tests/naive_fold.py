@@ -7,6 +7,10 @@ from typing import Any
 
 from streamfold import Event, Snapshot
 
+TAKEN_BACK = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
+TAKEN_BACK |= {"MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE"}
+"""Gemini's finish reasons after which no call of the turn may be run."""
+
 
 def naive(events: Iterable[Event], outcome: str = "open") -> dict[str, Any]:
     """What the events of one answer add up to."""
@@ -72,7 +76,7 @@ def differences(answer: Snapshot, events: Iterable[Event]) -> list[str]:
         found.append(f"warnings: {answer.warnings!r}")
     if [block.index for block in answer.blocks] != sorted(wanted["blocks"]):
         return [*found, f"blocks: {answer.blocks!r}"]
-    refused = {stop.choice for stop in wanted["stops"].values() if stop.reason == "refusal"}
+    refused = {stop.choice for stop in wanted["stops"].values() if stop.reason == "refusal" or stop.raw in TAKEN_BACK}
     for block in answer.blocks:
         found += _block_differences(block, wanted["blocks"][block.index], refused)
     stops = {n: answer.choice(n).stop for n in wanted["stops"]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ from streamfold.blocks import (
     ApprovalBlock,
     Block,
     Citation,
+    Executor,
     JSONText,
     MediaBlock,
     OtherBlock,
@@ -57,86 +58,119 @@ __all__ = ["StreamAccumulator"]
 
 
 class _Open:
-    """A block that is open, of kind ``text`` or ``refusal``, and what all kinds share."""
+    """A block that is open: what all kinds share, and where it stands now."""
 
     def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
         self.index, self.kind, self.choice, self.meta = index, kind, choice, meta
-        self.pieces = Pieces()
-        self.citations: tuple[Citation, ...] = ()
+        self.named = False  # by a start: until one comes the block is what its first delta made of it
         self.view: _View | None = None  # of the block as it stands, if one was taken
 
+    def name(self, start: Any) -> bool:
+        """Take over what a start says that comes after the first delta; whether it says anything new."""
+        before = (self.kind, self.choice, self.meta)
+        self.kind, self.choice, self.meta, self.named = start.kind, start.choice, start.meta, True
+        return before != (start.kind, start.choice, start.meta)
+
     def state(self) -> Any:
-        """What changes while the block is open, in a form that does not."""
-        return self.pieces.view(), self.citations
+        """All that may change while the block is open, in a form that does not."""
+        return self.kind, self.choice, self.meta
 
     def make(self, state: Any, complete: bool) -> Block:
-        """The block as it stood at ``state``."""
-        view, citations = state
-        match self.kind:
-            case "refusal":
-                return RefusalBlock(self.index, joined(view), self.choice, complete, self.meta)
+        """The block as it stood at ``state``: of what an end alone brings, which has not come."""
+        kind, choice, meta = state
+        match kind:
             case "tool_result":
-                return ToolResultBlock(self.index, choice=self.choice, complete=complete, meta=self.meta)
+                return ToolResultBlock(self.index, choice=choice, complete=complete, meta=meta)
             case "approval":
-                return ApprovalBlock(self.index, "", "", choice=self.choice, complete=complete, meta=self.meta)
-            case "other":
-                return OtherBlock(self.index, "unknown", choice=self.choice, complete=complete, meta=self.meta)
+                return ApprovalBlock(self.index, "", "", choice=choice, complete=complete, meta=meta)
             case _:
-                return TextBlock(self.index, joined(view), citations, self.choice, complete, self.meta)
+                return OtherBlock(self.index, "unknown", choice=choice, complete=complete, meta=meta)
 
     def end(self, complete: bool) -> Block:
         """The block, now that the answer is over and nothing closed it by name."""
         return self.make(self.state(), complete)
 
 
+class _OpenText(_Open):
+    """Visible text, of kind ``text`` or ``refusal``."""
+
+    def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
+        super().__init__(index, kind, choice, meta)
+        self.pieces = Pieces()
+        self.citations: tuple[Citation, ...] = ()
+
+    def state(self) -> Any:
+        return self.kind, self.choice, self.meta, self.pieces.view(), self.citations
+
+    def make(self, state: Any, complete: bool) -> Block:
+        kind, choice, meta, view, citations = state
+        if kind == "refusal":
+            return RefusalBlock(self.index, joined(view), choice, complete, meta)
+        return TextBlock(self.index, joined(view), citations, choice, complete, meta)
+
+
 class _OpenReasoning(_Open):
-    def __init__(self, index: int, choice: int = 0, meta: JSONText | None = None) -> None:
-        super().__init__(index, "reasoning", choice, meta)
+    def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
+        super().__init__(index, kind, choice, meta)
         self.parts: dict[int, Pieces] = {}
 
     def part(self, number: int) -> Pieces:
         if number not in self.parts:
+            sort = self.parts and number < next(reversed(self.parts))
             self.parts[number] = Pieces()
-            self.parts = dict(sorted(self.parts.items()))
+            if sort:
+                self.parts = dict(sorted(self.parts.items()))
         return self.parts[number]
 
     def state(self) -> Any:
-        return [part.view() for part in self.parts.values()]
+        return self.choice, self.meta, [part.view() for part in self.parts.values()]
 
     def make(self, state: Any, complete: bool) -> Block:
-        parts = tuple(text for text in map(joined, state) if text)
-        text = "\n\n".join(parts)
-        return ReasoningBlock(self.index, text, parts, choice=self.choice, complete=complete, meta=self.meta)
+        choice, meta, views = state
+        parts = tuple(text for text in map(joined, views) if text)
+        return ReasoningBlock(self.index, "\n\n".join(parts), parts, choice=choice, complete=complete, meta=meta)
 
 
 class _OpenCall(_Open):
-    def __init__(self, start: ToolCallStart | ToolCallDelta | ToolCallDone) -> None:
-        if isinstance(start, ToolCallStart):
-            super().__init__(start.index, "tool_call", start.choice, start.meta)
-            self.call_kind, self.executor, self.name = start.kind, start.executor, start.name
-        else:
-            super().__init__(start.index, "tool_call")
-            self.call_kind, self.executor, self.name = "function", "client", ""
-        self.id = start.id
-        self.call_state: ToolCallState = "provider" if self.executor == "provider" else "open"
-        self.finished = False
-        self.preview: PartialJSON | None = None  # fed from the first time somebody asks
+    id = ""
+    call_name = ""
+    call_kind = "function"
+    executor: Executor = "client"
+    call_state: ToolCallState = "open"
+    finished = False
+    preview: PartialJSON | None = None  # fed from the first time somebody asks
 
-    def finish(self, done: ToolCallDone) -> None:
-        self.id, self.name, self.executor, self.finished = done.id, done.name, done.executor, True
-        self.call_state = "provider" if done.executor == "provider" else "ready" if done.valid else "invalid"
+    def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
+        super().__init__(index, kind, choice, meta)
+        self.pieces = Pieces()
+
+    def name(self, start: Any) -> bool:
+        before = self.state()
+        self.call_kind, self.choice, self.meta, self.named = start.kind, start.choice, start.meta, True
+        if not self.finished:  # else the end has told, which counts
+            self.id, self.call_name, self.executor = start.id, start.name, start.executor
+            if self.call_state == "open" and start.executor == "provider":
+                self.call_state = "provider"
+        return bool(before != self.state())
+
+    def finish(self, done: ToolCallDone) -> bool:
+        """Take over the whole call; whether it says anything new."""
+        before = self.state()
+        self.id, self.call_name, self.executor, self.finished = done.id, done.name, done.executor, True
+        if self.call_state != "cancelled":
+            self.call_state = "provider" if done.executor == "provider" else "ready" if done.valid else "invalid"
         if self.pieces.whole() != done.arguments:
             self.pieces.replace(done.arguments)
             self.preview = None
+        return bool(before != self.state())
 
     def state(self) -> Any:
-        return self.pieces.view(), self.id, self.name, self.executor, self.call_state, self.finished
+        told = (self.id, self.call_name, self.call_kind, self.executor, self.call_state, self.finished)
+        return self.pieces.view(), told, self.choice, self.meta
 
     def make(self, state: Any, complete: bool) -> Block:
-        view, id_, name, executor, call_state, finished = state
-        return ToolCallBlock(
-            self.index, id_, name, joined(view), self.call_kind, executor, call_state, self.choice, finished, self.meta
-        )
+        view, (id_, name, kind, executor, call_state, finished), choice, meta = state
+        return ToolCallBlock(self.index, id_, name, joined(view), kind, executor, call_state, choice, finished, meta)
 
     def end(self, complete: bool) -> Block:
         if self.call_state == "open":  # half a call is never handed out, however well the answer ended
@@ -145,39 +179,51 @@ class _OpenCall(_Open):
 
 
 class _OpenMedia(_Open):
-    def __init__(self, index: int, choice: int = 0, meta: JSONText | None = None) -> None:
-        super().__init__(index, "media", choice, meta)
+    def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
+        super().__init__(index, kind, choice, meta)
         self.mime_type: str | None = None
         self.url: str | None = None
         self.data: list[bytes] = []
 
-    def add(self, delta: MediaDelta) -> None:
+    def add(self, delta: MediaDelta) -> bool:
+        """Take over a piece; whether it brings anything."""
+        before = self.state()
         self.mime_type, self.url = delta.mime_type or self.mime_type, delta.url or self.url
         if delta.data:
             self.data.append(delta.data)
+        return bool(before != self.state())
 
     def state(self) -> Any:
-        return self.mime_type, self.data, len(self.data), self.url
+        return self.choice, self.meta, self.mime_type, self.url, len(self.data)
 
     def make(self, state: Any, complete: bool) -> Block:
-        mime_type, data, count, url = state
-        return MediaBlock(self.index, mime_type, b"".join(data[:count]), url, self.choice, complete, self.meta)
+        choice, meta, mime_type, url, count = state
+        return MediaBlock(self.index, mime_type, b"".join(self.data[:count]), url, choice, complete, meta)
 
 
 class _OpenTranscript(_Open):
-    def __init__(self, index: int, choice: int = 0, meta: JSONText | None = None) -> None:
-        super().__init__(index, "transcript", choice, meta)
-        self.source: TranscriptSource = "model"
+    source: TranscriptSource = "model"
 
-    def add(self, delta: TranscriptDelta) -> None:
+    def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
+        super().__init__(index, kind, choice, meta)
+        self.pieces = Pieces()
+
+    def add(self, delta: TranscriptDelta) -> bool:
+        """Take over a piece; whether it brings anything."""
+        before = self.source
         self.source = delta.source
-        if delta.replaces:
-            text = self.pieces.whole()
-            self.pieces.replace(text[: max(0, len(text) - delta.replaces)])
-        self.pieces.add(delta.text)
+        if delta.replaces > 0:
+            self.pieces.cut(delta.replaces)
+        if delta.text:
+            self.pieces.add(delta.text)
+        return bool(delta.text) or delta.replaces > 0 or before != delta.source
+
+    def state(self) -> Any:
+        return self.choice, self.meta, self.pieces.view(), self.source
 
     def make(self, state: Any, complete: bool) -> Block:
-        return TranscriptBlock(self.index, joined(state[0]), self.source, self.choice, complete, self.meta)
+        choice, meta, view, source = state
+        return TranscriptBlock(self.index, joined(view), source, choice, complete, meta)
 
 
 OpenBlock = TypeVar("OpenBlock", bound="_Open")
@@ -198,11 +244,14 @@ class _View:
         return self._block
 
 
-_OPENERS: Final[Mapping[str, Callable[[int, int, JSONText | None], _Open]]] = {
+_KINDS: Final[Mapping[str, type[_Open]]] = {  # those of whose content nothing comes before the end are _Open itself
+    "text": _OpenText,
+    "refusal": _OpenText,
     "reasoning": _OpenReasoning,
     "media": _OpenMedia,
     "transcript": _OpenTranscript,
 }
+_ENDS: Final = frozenset(get_args(Outcome)) - {"open"}
 
 
 class StreamAccumulator:
@@ -223,8 +272,6 @@ class StreamAccumulator:
         self._usage: Usage | None = None
         self._error: ErrorEvent | None = None
         self._outcome: Outcome = "open"
-        self._stops: tuple[Stop, ...] = ()
-        self._choices = 1
         self._warnings: list[ErrorEvent] = []
         self._changed: set[int] = set()
         self._snapshot: Snapshot | None = None
@@ -232,6 +279,8 @@ class StreamAccumulator:
 
     def _clear_blocks(self) -> None:
         self._blocks: dict[int, _Open | Block] = {}
+        self._choices = 1
+        self._stops: tuple[Stop, ...] = ()
         # In index order: first those that are closed, with all before them; then the rest. Snapshots share the first.
         self._settled: list[Block] = []
         self._settled_to = -1  # the last index of them
@@ -266,7 +315,6 @@ class StreamAccumulator:
     def _push(self, event: Event) -> None:
         handler = _HANDLERS.get(type(event))
         if handler is not None and (self._outcome == "open" or type(event) is Start):
-            self._snapshot = None
             handler(self, event)
 
     def extend(self, events: Iterable[Event], *, ended: bool = False) -> None:
@@ -274,8 +322,8 @@ class StreamAccumulator:
 
         Args:
             events: Which.
-            ended: They reach to the end of an answer whose blocks are all closed by name. What closes a block holds all
-                of it, so the pieces need not be looked at.
+            ended: They reach to the end of an answer whose blocks are all closed by name and whose calls nobody
+                cancelled. What closes a block holds all of it, so the pieces need not be looked at.
         """
         if ended:
             events = [event for event in events if type(event) not in _OF_OPEN_BLOCKS]
@@ -305,9 +353,13 @@ class StreamAccumulator:
 
         Args:
             outcome: How to call it.
+
+        Raises:
+            UsageError: That is no outcome, or the one that an answer has while it is open.
         """
+        if outcome not in _ENDS:
+            raise UsageError(f"an answer is closed as {', '.join(sorted(_ENDS))}, not {outcome!r}")
         if self._outcome == "open":
-            self._snapshot = None
             self._end(outcome, complete=False)
 
     # -- out ----------------------------------------------------------------------------------------------------------
@@ -377,55 +429,75 @@ class StreamAccumulator:
     def _start(self, event: Start) -> None:
         if self._outcome != "open":
             self.reset()
-        self._surface = event.surface
-        self._id, self._model = event.id or self._id, event.model or self._model
+        names = (event.surface, event.id or self._id, event.model or self._model)
+        if names != (self._surface, self._id, self._model):
+            self._surface, self._id, self._model = names
+            self._snapshot = None
 
     def _restart(self, event: Restart) -> None:
-        self._changed.update(self._blocks)
-        self._clear_blocks()
-        self._stops = ()
+        if self._blocks:
+            self._changed.update(self._blocks)
+            self._clear_blocks()
+            self._snapshot = None
 
     def _block_start(self, event: BlockStart) -> None:
-        if event.index not in self._blocks:
-            opener = _OPENERS.get(event.kind)
-            plain = _Open(event.index, event.kind, event.choice, event.meta)
-            self._open(opener(event.index, event.choice, event.meta) if opener else plain)
+        self._name(event, _KINDS.get(event.kind, _Open), event.kind)
+
+    def _call_start(self, event: ToolCallStart) -> None:
+        self._name(event, _OpenCall, "tool_call")
+
+    def _name(self, start: BlockStart | ToolCallStart, kind: type[_Open], word: str) -> None:
+        """Open a block by its start. Where a delta has opened it, the start still names it; a second one does not."""
+        block = self._block(start.index, kind, word)
+        if block is not None and not block.named and block.name(start):
+            self._choices = max(self._choices, block.choice + 1)
+            self._touch(block)
 
     def _text_delta(self, event: TextDelta) -> None:
-        block = self._block(event.index, _Open, lambda: _Open(event.index, "text"))
-        if block is not None:
+        block = self._block(event.index, _OpenText, "text")
+        if block is not None and event.text:
+            self._touch(block)
             block.pieces.add(event.text)
             self._warm(event, block.pieces)
 
     def _reasoning_delta(self, event: ReasoningDelta) -> None:
-        block = self._block(event.index, _OpenReasoning, lambda: _OpenReasoning(event.index))
-        if block is not None:
+        block = self._block(event.index, _OpenReasoning, "reasoning")
+        if block is not None and event.text:
+            self._touch(block)
             pieces = block.part(event.part)
             pieces.add(event.text)
             self._warm(event, pieces, event.part)
 
     def _media_delta(self, event: MediaDelta) -> None:
-        block = self._block(event.index, _OpenMedia, lambda: _OpenMedia(event.index))
-        if block is not None:
-            block.add(event)
+        block = self._block(event.index, _OpenMedia, "media")
+        if block is not None and block.add(event):
+            self._touch(block)
 
     def _transcript_delta(self, event: TranscriptDelta) -> None:
-        block = self._block(event.index, _OpenTranscript, lambda: _OpenTranscript(event.index))
-        if block is not None:
-            block.add(event)
+        block = self._block(event.index, _OpenTranscript, "transcript")
+        if block is not None and block.add(event):
+            self._touch(block)
 
     def _citation(self, event: Citation) -> None:
-        block = self._block(event.index, _Open, lambda: _Open(event.index, "text"))
-        if block is not None:
+        block = self._block(event.index, _OpenText, "text")
+        if block is not None and block.kind == "refusal":
+            self._misplaced(event.index, "is of another kind")
+        elif block is not None:
+            self._touch(block)
             block.citations = (*block.citations, event)
 
-    def _call_start(self, event: ToolCallStart) -> None:
-        if event.index not in self._blocks:
-            self._open(_OpenCall(event))
-
     def _call_delta(self, event: ToolCallDelta) -> None:
-        call = self._block(event.index, _OpenCall, lambda: _OpenCall(event))
-        if call is not None:
+        call = self._block(event.index, _OpenCall, "tool_call")
+        if call is None:
+            return
+        if call.finished:  # and what the end said counts
+            self._misplaced(event.index, "is closed")
+            return
+        if event.id and not call.id:
+            call.id = event.id
+            self._touch(call)
+        if event.delta:
+            self._touch(call)
             call.pieces.add(event.delta)
             if call.preview is not None:
                 call.preview.feed(event.delta)
@@ -433,46 +505,71 @@ class StreamAccumulator:
                 self._warm(event, call.pieces)
 
     def _call_done(self, event: ToolCallDone) -> None:
-        call = self._block(event.index, _OpenCall, lambda: _OpenCall(event))
+        call = self._block(event.index, _OpenCall, "tool_call")
         if call is not None:
-            call.finish(event)
+            self._cool()
+            if call.finish(event):
+                self._touch(call)
 
     def _calls_cancelled(self, event: ToolCallCancelled) -> None:
-        for index, block in list(self._blocks.items()):
-            if isinstance(block, _OpenCall) and block.id in event.ids:
-                block.call_state, block.view = "cancelled", None
-                self._changed.add(index)
-            elif isinstance(block, ToolCallBlock) and block.id in event.ids:
-                self._replace(index, msgspec.structs.replace(block, state="cancelled"))
+        ids = frozenset(event.ids)
+        closed = False
+        for index, block in self._blocks.items():
+            if isinstance(block, _OpenCall) and block.id in ids and block.call_state != "cancelled":
+                block.call_state = "cancelled"
+                self._touch(block)
+            elif isinstance(block, ToolCallBlock) and block.id in ids and block.state != "cancelled":
+                self._blocks[index] = msgspec.structs.replace(block, state="cancelled")
+                self._mark(index)
+                closed = True
+        if closed:
+            self._settle_anew()
 
     def _block_end(self, event: BlockEnd) -> None:
-        known = self._blocks.get(event.index)
+        index, block = event.index, event.block
+        known = self._blocks.get(index)
+        if block.index != index:  # a mapping's slip: the event's own place counts, as with all others
+            block = msgspec.structs.replace(block, index=index)
+        if type(block) is ToolCallBlock and _is_cancelled(known):  # it stays so, whatever its end says
+            block = msgspec.structs.replace(block, state="cancelled")
+        if known == block:
+            return
+        self._choices = max(self._choices, block.choice + 1)
+        if known is None:
+            self._place(index, block)
+            self._settle()
+            return
+        self._mark(index)
+        self._blocks[index] = block
         if isinstance(known, _Open):
             self._cool()
-            self._changed.add(event.index)
-            self._blocks[event.index] = event.block
             self._settle()
-        elif known is None:
-            self._choices = max(self._choices, event.block.choice + 1)
-            self._place(event.index, event.block)
-            self._settle()
-        elif known != event.block:
-            self._replace(event.index, event.block)
+        else:  # snapshots that show the one before must not change
+            self._settle_anew()
 
     def _set_usage(self, event: Usage) -> None:
-        self._usage = event
+        if event != self._usage:
+            self._usage = event
+            self._snapshot = None
 
     def _done(self, event: Done) -> None:
-        stops = event.stops or (Stop(0, event.reason, event.raw_reason, event.stop_sequence),)
-        self._stops = tuple(sorted(stops, key=_choice_of))
-        self._choices = max(self._choices, *(stop.choice + 1 for stop in stops))
+        stops = {stop.choice: stop for stop in event.stops}
+        if event.reason is not None or not stops:
+            stops.setdefault(0, Stop(0, event.reason, event.raw_reason, event.stop_sequence))
+        self._stops = tuple(stops[choice] for choice in sorted(stops))
+        self._choices = max(self._choices, self._stops[-1].choice + 1)
         self._end("complete", complete=True)
-        refused = {stop.choice for stop in stops if stop.reason == "refusal"}
-        for block in list(self._blocks.values()) if refused else ():  # the calls of a refused turn must not run
-            if isinstance(block, ToolCallBlock) and block.state == "ready" and block.choice in refused:
-                self._blocks[block.index] = msgspec.structs.replace(block, state="void")
-        if refused:
-            self._settle_anew()
+        taken_back = {stop.choice for stop in self._stops if stop.takes_calls_back()}
+        if taken_back:
+            self._void(taken_back)
+
+    def _void(self, choices: set[int]) -> None:
+        """The calls of a turn that was refused, or went wrong, must not run."""
+        for index, block in self._blocks.items():
+            if isinstance(block, ToolCallBlock) and block.state == "ready" and block.choice in choices:
+                self._blocks[index] = msgspec.structs.replace(block, state="void")
+                self._mark(index)
+        self._settle_anew()
 
     def _fault(self, event: ErrorEvent) -> None:
         if not event.fatal:
@@ -484,30 +581,37 @@ class StreamAccumulator:
     def _warn(self, event: ErrorEvent) -> None:
         if len(self._warnings) < limits.MAX_WARNINGS:
             self._warnings.append(event)
+            self._snapshot = None
 
     # -- blocks in their order ----------------------------------------------------------------------------------------
 
-    def _block(self, index: int, kind: type[OpenBlock], make: Callable[[], OpenBlock]) -> OpenBlock | None:
-        """The open block that a delta goes to; opened by it if it is new. None, and a warning, where it cannot be."""
+    def _block(self, index: int, kind: type[OpenBlock], word: str) -> OpenBlock | None:
+        """The open block that an event names; opened by it if it is new. None, and a warning, where it cannot be."""
         block = self._blocks.get(index)
         if block is None:
-            block = make()
-            self._open(block)
-        if not isinstance(block, kind) or (kind is _Open and type(block) is not _Open):
-            what = "is closed" if not isinstance(block, _Open) else "is of another kind"
-            message = f"an event names block {index}, which {what}"
-            self._warn(ErrorEvent("protocol", message, "misplaced_event", fatal=False))
-            return None
-        block.view = None
-        self._changed.add(index)
-        return block
+            opened = kind(index, word)
+            self._place(index, opened)
+            return opened
+        if type(block) is kind:
+            return block
+        self._misplaced(index, "is of another kind" if isinstance(block, _Open) else "is closed")
+        return None
 
-    def _open(self, block: _Open) -> None:
-        self._choices = max(self._choices, block.choice + 1)
-        self._place(block.index, block)
+    def _misplaced(self, index: int, why: str) -> None:
+        message = f"an event names block {index}, which {why}"
+        self._warn(ErrorEvent("protocol", message, "misplaced_event", fatal=False))
+
+    def _mark(self, index: int) -> None:
+        self._changed.add(index)
+        self._snapshot = None
+
+    def _touch(self, block: _Open) -> None:
+        """An open block changes: views that were taken show it as it was."""
+        block.view = None
+        self._mark(block.index)
 
     def _place(self, index: int, block: _Open | Block) -> None:
-        self._changed.add(index)
+        self._mark(index)
         self._blocks[index] = block
         if index < self._settled_to:
             self._settle_anew()
@@ -515,12 +619,6 @@ class StreamAccumulator:
         self._rest.append(index)
         if len(self._rest) > 1 and index < self._rest[-2]:
             self._rest = deque(sorted(self._rest))
-
-    def _replace(self, index: int, block: Block) -> None:
-        """Another form of a block that was closed: snapshots that show the one before must not change."""
-        self._changed.add(index)
-        self._blocks[index] = block
-        self._settle_anew()
 
     def _settle_anew(self) -> None:
         self._cool()
@@ -544,6 +642,7 @@ class StreamAccumulator:
 
     def _end(self, outcome: Outcome, *, complete: bool) -> None:
         self._cool()
+        self._snapshot = None
         self._outcome = outcome
         for index in self._rest:
             block = self._blocks[index]
@@ -579,8 +678,10 @@ class StreamAccumulator:
             self._hot_kind, self._hot_index, self._hot_pieces, self._hot_seen = None, -1, Pieces(), 0
 
 
-def _choice_of(stop: Stop) -> int:
-    return stop.choice
+def _is_cancelled(block: _Open | Block | None) -> bool:
+    if isinstance(block, _OpenCall):
+        return block.call_state == "cancelled"
+    return isinstance(block, ToolCallBlock) and block.state == "cancelled"
 
 
 _HANDLERS: Final[Mapping[type, Callable[[StreamAccumulator, Any], None]]] = {

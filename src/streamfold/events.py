@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 BlockKind: TypeAlias = Literal[
-    "text", "refusal", "reasoning", "media", "transcript", "tool_result", "approval", "other", "tool_call"
+    "text", "refusal", "reasoning", "media", "transcript", "tool_result", "approval", "other"
 ]
 StopReason: TypeAlias = Literal["end", "length", "tool_use", "refusal", "pause", "cancelled", "other"]
 ErrorKind: TypeAlias = Literal["provider", "truncated", "protocol", "limit", "transport"]
@@ -261,6 +261,22 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     reason: StopReason | None = None
     raw: str | None = None
     stop_sequence: str | None = None
+
+    def takes_calls_back(self) -> bool:
+        """Whether the calls of the choice must not be run, though they are whole."""
+        return self.reason == "refusal" or self.raw in MALFORMED
+
+
+MALFORMED: Final = frozenset(
+    {
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "MISSING_THOUGHT_SIGNATURE",
+        "MALFORMED_RESPONSE",
+    }
+)
+"""Gemini's words for a turn whose calls went wrong. They come at the end, when calls before it have long been told."""
 
 
 class Done(msgspec.Struct, frozen=True, tag_field="type", tag="done"):

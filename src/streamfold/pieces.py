@@ -45,6 +45,14 @@ class Pieces(msgspec.Struct, kw_only=True):
         """Hold this text instead; views keep the one before."""
         self.full, self.tail = [], [text] if text else []
 
+    def cut(self, count: int) -> None:
+        """Take that many code points off the end; views keep what they show. What stands before is not looked at."""
+        self.tail = list(self.tail)
+        count = _cut(self.tail, count)
+        if count and self.full:
+            self.full = list(self.full)
+            _cut(self.full, count)
+
     def view(self) -> PiecesView:
         """The text as it stands, to be joined when it is asked for."""
         return (self.full, len(self.full), self.tail, len(self.tail))
@@ -56,6 +64,16 @@ class Pieces(msgspec.Struct, kw_only=True):
     def is_empty(self) -> bool:
         """Whether nothing has come yet."""
         return not (self.tail or self.full)
+
+
+def _cut(pieces: list[str], count: int) -> int:
+    """Take code points off the end of the last pieces; how many are left to take."""
+    while pieces and count:
+        last = pieces.pop()
+        if len(last) > count:
+            pieces.append(last[:-count])
+        count -= min(count, len(last))
+    return count
 
 
 def joined(view: PiecesView) -> str:

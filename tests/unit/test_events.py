@@ -138,7 +138,6 @@ def test_closed_sets_of_words(alias: Any, words: str) -> None:
     assert list(get_args(alias)) == words.split()
 
 
-@pytest.mark.xfail(strict=True, reason='BlockKind also lists "tool_call", which no block_start may be')
 def test_the_kinds_of_blocks_that_a_block_start_opens() -> None:
     words = "text refusal reasoning media transcript tool_result approval other"
     assert list(get_args(BlockKind)) == words.split()
