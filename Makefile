@@ -1,7 +1,7 @@
 # Each target sets itself up in .venv and needs nothing but make and Python 3.11 or newer.
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench fuzz clean
+.PHONY: help demo test lint bench fuzz docs clean
 
 BIN = .venv/bin
 # The environment is made anew or brought up to date when what the project depends on has changed.
@@ -14,6 +14,7 @@ help:
 	@echo 'make lint    ruff, mypy and pyright, all strict'
 	@echo 'make bench   measure speed and memory'
 	@echo 'make fuzz    change recordings at random and look for broken promises: FUZZ_SECONDS (10) for each target'
+	@echo 'make docs    the pages of docs/ and the reference, into build/docs'
 	@echo 'make clean   remove what the others made'
 
 demo: .venv/ready-cli
@@ -37,6 +38,9 @@ bench: .venv/ready-all
 		$(BIN)/python $$script || status=1; \
 	done; \
 	exit $$status
+
+docs: .venv/ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 fuzz: .venv/ready-dev
 	$(BIN)/python -m fuzz.run --seconds $${FUZZ_SECONDS:-10}
