@@ -92,6 +92,16 @@ if TYPE_CHECKING:
         ServerSentEvent,
         SSEParser,
     )
+    from streamfold.lint.linter import (
+        CheckSettings,
+        Linter,
+        check,
+    )
+    from streamfold.lint.rules import (
+        RULES,
+        Finding,
+        Rule,
+    )
     from streamfold.partial_json import (
         NOTHING,
         PartialJSON,
@@ -140,6 +150,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "NOTHING",
+    "RULES",
     "AnthropicNormalizer",
     "ApprovalBlock",
     "AsyncPullStream",
@@ -147,6 +158,7 @@ __all__ = [
     "Block",
     "BlockEnd",
     "BlockStart",
+    "CheckSettings",
     "Choice",
     "Citation",
     "Cursor",
@@ -154,6 +166,7 @@ __all__ = [
     "Empty",
     "ErrorEvent",
     "Event",
+    "Finding",
     "FrameTooLarge",
     "FramingError",
     "GeminiGenerateContentNormalizer",
@@ -163,6 +176,7 @@ __all__ = [
     "Interrupted",
     "JSONArrayStreamParser",
     "JSONText",
+    "Linter",
     "Malformed",
     "MediaBlock",
     "MediaDelta",
@@ -177,6 +191,7 @@ __all__ = [
     "ReasoningDelta",
     "RefusalBlock",
     "Restart",
+    "Rule",
     "SSEParser",
     "ServerSentEvent",
     "Session",
@@ -211,6 +226,7 @@ __all__ = [
     "aiter_unified",
     "amap_event_stream",
     "aparse_event_stream",
+    "check",
     "decode_event",
     "encode_event",
     "fold",
@@ -294,6 +310,16 @@ _HOMES = {
     "framing.sse": (
         "SSEParser",
         "ServerSentEvent",
+    ),
+    "lint.linter": (
+        "CheckSettings",
+        "Linter",
+        "check",
+    ),
+    "lint.rules": (
+        "RULES",
+        "Finding",
+        "Rule",
     ),
     "partial_json": (
         "NOTHING",

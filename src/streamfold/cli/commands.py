@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import IO, Any, Final, TypeAlias
 
@@ -24,8 +25,9 @@ from streamfold.cli._input import Input, told_framing
 from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
 from streamfold.cli._page import page
 from streamfold.decoder import FRAMINGS
+from streamfold.lint.linter import check as findings_in
 from streamfold.providers.registry import PROVIDERS
-from streamfold.views.lines import neutral_json
+from streamfold.views.lines import neutral_json, one_line
 from streamfold.views.terminal import Drawing, error_line
 
 __all__ = ["main"]
@@ -79,10 +81,11 @@ _READING: Final[tuple[Option, ...]] = (
     ),
     click.option("--chunk", type=click.IntRange(min=1), metavar="N", help="Re-cut the input into reads of N bytes."),
 )
+_PROVIDER: Final[Option] = click.option(
+    "--provider", type=click.Choice(list(PROVIDERS)), default="auto", help="Whose stream it is.", show_default=True
+)
 _MEANING: Final[tuple[Option, ...]] = (
-    click.option(
-        "--provider", type=click.Choice(list(PROVIDERS)), default="auto", help="Whose stream it is.", show_default=True
-    ),
+    _PROVIDER,
     click.option("--think-tags", is_flag=True, help="Take <think>…</think> in text for reasoning."),
 )
 
@@ -191,6 +194,32 @@ def frames(file: IO[bytes], chunk: int | None, framing: Any, max_frame_bytes: in
             complain(str(fault))
             return FAULTY
     return COMPLETE
+
+
+@main.command()
+@_options(*_READING, _PROVIDER)
+@click.option("--json", "as_json", is_flag=True, help="Each finding as a JSON object on a line of its own.")
+@ending
+def check(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) -> int:
+    """Say what a stream does that its surface does not.
+
+    One finding a line: the byte where it is, how bad it is, which rule it breaks, what was found, and what that breaks
+    for whom. Errors and warnings are faults (exit code 1), notes alone are not.
+    """
+    source = Input(file, chunk)
+    source.before_read = sys.stdout.flush
+    count: Counter[str] = Counter()
+    with source.reading(), findings_in(source, **settings) as findings:
+        for finding in findings:
+            count[finding.severity] += 1
+            if as_json:
+                _print_json(msgspec.json.encode(finding))
+            else:
+                click.echo(one_line(str(finding)))
+    if not count["error"] and not count["warning"]:
+        return COMPLETE
+    complain(", ".join(f"{number} {severity}{'s' * (number > 1)}" for severity, number in count.items()))
+    return FAULTY
 
 
 # -- output -----------------------------------------------------------------------------------------------------------
