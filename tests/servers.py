@@ -187,7 +187,7 @@ def chunk(*parts: Payload, finish: str | None = None, candidate: int = 0) -> Pay
 
 
 def _gemini_parts(part: Payload) -> Iterator[Payload]:
-    if part.keys() <= {"text", "thought"}:
+    if "text" in part and part.keys() <= {"text", "thought"}:
         yield from ({**part, "text": piece} for piece in pieces(part["text"]))
     else:
         yield part
@@ -199,9 +199,8 @@ def gemini_arguments_by_path(name: str, arguments: Payload, **beside: str) -> li
     for member, value in arguments.items():
         path = f"$.{member}"
         if isinstance(value, str):
-            for piece in pieces(value):
-                calls.append(_leaf(jsonPath=path, stringValue=piece, willContinue=True))
-            calls.append(_leaf(jsonPath=path, stringValue=""))
+            leaves = [{"stringValue": piece, "willContinue": True} for piece in pieces(value)]
+            calls += [_leaf(jsonPath=path, **leaf) for leaf in [*leaves, {"stringValue": ""}]]
         else:
             calls.append(_leaf(jsonPath=path, **{"boolValue" if isinstance(value, bool) else "numberValue": value}))
     first, *others = calls

@@ -726,6 +726,7 @@ def _steps(steps: list[Payload], given: Any = None, results: Any = None, told: A
 THOUGHT = {"type": "thought", "signature": "EpoGCpcGAXLI2nw="}
 CALL = {"type": "function_call", "id": "c_1", "name": "add", "arguments": {"a": 1, "b": [2.5, None]}}
 NOW = {"type": "function_call", "id": "c_2", "name": "function", "arguments": {}}
+FOUND_STEP = [{"search_suggestions": "<b>"}]
 PLACE = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 5}
 
 

@@ -32,6 +32,7 @@ from tests import servers
 from tests.request_types import valid
 from tests.samples import (
     Payload,
+    array,
     block_delta,
     block_start,
     block_stop,
@@ -41,7 +42,7 @@ from tests.samples import (
     message_start,
     sse,
 )
-from tests.turns import CALLER, CODE, REASONED, SEARCH, SEARCHED, THINKING
+from tests.turns import CALLER, CODE, REASONED, SEARCH, SEARCHED, THINKING, THOUGHT
 
 Row = tuple[Any, list[Payload]]
 
@@ -199,7 +200,6 @@ def test_responses(payloads: list[Payload], items: list[Payload]) -> None:
         valid("openai-responses", item)
 
 
-@pytest.mark.xfail(strict=True, reason="meta does not say that the provider stores nothing")
 def test_reasoning_that_was_not_stored_and_is_not_in_the_item() -> None:
     answer = fold("openai-responses", servers.responses([KEPT_BY_PROVIDER, message()], store=False))
     assert answer.echo() == [EASY]
@@ -324,6 +324,148 @@ def test_reasoning_that_stood_in_tags_goes_back_in_tags() -> None:
     assert told_apart.text == "So"
     assert told_apart.echo() == [{"role": "assistant", "content": "<think>Hm</think>So<think>!</think>"}]
     assert plain.echo() == [{"role": "assistant", "content": "<think>Hm</think>So<think>!"}]
+
+
+# -- Gemini -----------------------------------------------------------------------------------------------------------
+
+SIGNED = {"functionCall": {"name": "add", "args": {}}, "thoughtSignature": "c2lnbmVk"}
+MUSING = {"text": "Hm.", "thought": True}
+
+
+def parted(*parts: Payload, finish: str = "STOP") -> list[Payload]:
+    return servers.gemini({"parts": list(parts)}, finish)
+
+
+GEMINI: dict[str, tuple[list[Payload], list[Payload]]] = {
+    "nothing was said": (parted(), []),
+    "a prompt that was blocked": ([{"promptFeedback": {"blockReason": "SAFETY"}}], []),
+    "thoughts alone": (parted(MUSING, finish="MAX_TOKENS"), []),
+    "a mark alone, which signs nothing": (parted(MUSING, {"text": "", "thoughtSignature": "c2lnbmVk"}), []),
+    "empty text, which nothing signs": (parted({"text": ""}, {"text": "4"}, {"text": ""}), [{"text": "4"}]),
+    "calls that the provider takes back": (
+        parted({"text": "Well."}, SIGNED, finish="MALFORMED_FUNCTION_CALL"),
+        [{"text": "Well."}],
+    ),
+    "a call whose arguments broke off": (
+        [servers.chunk({"text": "Well."}), *servers.gemini_arguments_by_path("add", {"a": "b"})[:3]],
+        [{"text": "Well."}],
+    ),
+    "what was said before the connection broke goes back": (
+        parted({"text": "Well."}, SIGNED)[:-1],
+        [{"text": "Well."}, SIGNED],
+    ),
+    "more of a part than anybody knows, where it says nothing": (parted({"text": "4"}, {}), [{"text": "4"}]),
+}
+
+
+@pytest.mark.parametrize(("payloads", "parts"), GEMINI.values(), ids=GEMINI)
+def test_gemini(payloads: list[Payload], parts: list[Payload]) -> None:
+    answer = streamfold.fold([sse(payloads, end="\r\n")], "gemini")
+    assert answer.echo() == ([{"role": "model", "parts": parts}] if parts else [])
+    for item in answer.echo():
+        valid("gemini", item)
+
+
+def test_each_candidate_goes_back_by_itself() -> None:
+    payloads = [
+        *(servers.chunk({"text": "a"}), servers.chunk(SIGNED, candidate=1)),
+        *(servers.chunk(finish="STOP"), servers.chunk(finish="STOP", candidate=1)),
+    ]
+    answer = streamfold.fold([sse(payloads, end="\r\n")], "gemini")
+    assert answer.echo() == [{"role": "model", "parts": [{"text": "a"}]}]
+    assert answer.echo(1) == [{"role": "model", "parts": [SIGNED]}]
+    assert tool_results(answer, {}) == []
+    (call,) = answer.choice(1).tool_calls
+    response = {"functionResponse": {"name": "add", "response": {"output": "3"}}}
+    assert tool_results(answer, {call.id: "3"}, choice=1) == [{"role": "user", "parts": [response]}]
+
+
+def test_what_came_by_array_goes_back_the_same() -> None:
+    payloads = parted(MUSING, SIGNED)
+    assert streamfold.fold([array(payloads)], "gemini").echo() == [{"role": "model", "parts": [MUSING, SIGNED]}]
+
+
+CALLED = {"type": "function_call", "id": "c_1", "name": "add", "arguments": {"a": 1}}
+WORDS = {"type": "model_output", "content": [{"type": "text", "text": "Well."}]}
+SOUGHT = {"type": "google_search_call", "id": "s_1", "arguments": {"queries": ["q"]}}
+
+INTERACTIONS: dict[str, tuple[list[Payload | str], list[Payload]]] = {
+    "nothing was said": (servers.interactions([]), []),
+    "thoughts alone": (servers.interactions([THOUGHT], "incomplete"), []),
+    "a thought that neither shows nor signs anything": (servers.interactions([{"type": "thought"}, WORDS]), [WORDS]),
+    "a step of output without content": (
+        servers.interactions([{"type": "model_output", "content": []}, WORDS]),
+        [WORDS],
+    ),
+    "half a call": (servers.interactions([THOUGHT, WORDS, CALLED])[:-4], [THOUGHT, WORDS]),
+    "half a thought": (servers.interactions([WORDS, THOUGHT])[:-4], [WORDS]),
+    "half a search of the provider's": (servers.interactions([WORDS, SOUGHT])[:-3], [WORDS]),
+    "half a text goes back as far as it came": (
+        servers.interactions([WORDS])[:-4],
+        [{**WORDS, "content": [{"type": "text", "text": "Wel"}]}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("payloads", "steps"), INTERACTIONS.values(), ids=INTERACTIONS)
+def test_gemini_interactions(payloads: list[Payload | str], steps: list[Payload]) -> None:
+    answer = streamfold.fold([sse(payloads, names=True)], "gemini-interactions")
+    assert answer.echo() == steps
+    for item in answer.echo():
+        valid("gemini-interactions", item)
+
+
+def test_a_call_that_came_without_an_id_has_the_same_made_up_one_on_both_sides() -> None:
+    nameless = {name: value for name, value in CALLED.items() if name != "id"}
+    body = sse(servers.interactions([nameless], "requires_action"), names=True)
+    answer = streamfold.fold([body], "gemini")
+    (call,), (step,) = answer.tool_calls, answer.echo()
+    assert step == {**CALLED, "id": call.id}
+    assert tool_results(answer, {call.id: None}) == [
+        {"type": "function_result", "call_id": call.id, "name": "add", "result": "null"}
+    ]
+
+
+PAUSED = {
+    "gemini": sse(parted({"text": "Well, "}, finish="CONTINUATION"), end="\r\n"),
+    "gemini-interactions": sse(servers.interactions([WORDS], "requires_continuation"), names=True),
+}
+
+
+@pytest.mark.parametrize(("provider", "body"), PAUSED.items(), ids=PAUSED)
+def test_a_turn_that_goes_on_by_a_token_does_not_go_back(provider: str, body: bytes) -> None:
+    with pytest.raises(UsageError, match="goes on under its"):
+        streamfold.fold([body], provider).echo()
+
+
+# -- xAI --------------------------------------------------------------------------------------------------------------
+
+HOSTED = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "xs_call_1", "name": "x_keyword_search", "input": "{}"}
+GROK: dict[str, tuple[bytes, list[Payload]]] = {
+    "openai-chat": (
+        sse(servers.chat_completions({"content": "4", "reasoning_content": "Hm."})),
+        [{"role": "assistant", "content": "4", "reasoning_content": "Hm."}],
+    ),
+    "openai-responses": (
+        sse(servers.responses([REASONED, HOSTED, message(), call()]), names=True),
+        [REASONED, HOSTED, message(), call()],
+    ),
+    "anthropic": (
+        sse(said({**THINKING, "signature": ""}, USE, reason="tool_use"), names=True).replace(
+            b',"index":1', b',"index":0'
+        ),
+        [{"role": "assistant", "content": [{**THINKING, "signature": ""}, USE]}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("surface", "row"), GROK.items(), ids=GROK)
+def test_xai_goes_back_in_the_dialect_it_came_in(surface: str, row: tuple[bytes, list[Payload]]) -> None:
+    body, items = row
+    answer = streamfold.fold([body], "xai")
+    assert (answer.surface, answer.echo()) == (surface, items)
+    assert streamfold.fold([body]).echo() == items
+    assert len(tool_results(answer, {call.id: "3" for call in answer.tool_calls})) == len(answer.tool_calls)
 
 
 # -- blocks that somebody made by hand --------------------------------------------------------------------------------
