@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streamfold.events import ErrorEvent
 
 __all__ = [
+    "ChecksumMismatch",
     "Empty",
     "FrameTooLarge",
     "FramingError",
@@ -113,6 +114,12 @@ class Malformed(_Located):
     """The bytes break the grammar of their framing."""
 
     code: ClassVar[str] = "malformed"
+
+
+class ChecksumMismatch(Malformed):
+    """The bytes of a message are not those that were sent: its checksum says so."""
+
+    code: ClassVar[str] = "checksum"
 
 
 class TrailingData(Malformed):
