@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 
@@ -41,7 +41,6 @@ from streamfold.events import (
 )
 from streamfold.partial_json import PartialJSON
 from streamfold.payloads import Payload, Reader, compact, is_json, known_json, one_line, sanitize
-from streamfold.pieces import Pieces
 from streamfold.providers._open_blocks import (
     MakeBlock,
     OpenBlock,
@@ -50,6 +49,7 @@ from streamfold.providers._open_blocks import (
     OpenReasoning,
     OpenTranscript,
     OpenWhole,
+    Told,
 )
 
 __all__ = ["Answer", "NormalizerSettings", "RawMode"]
@@ -127,7 +127,7 @@ class Answer:
 
     def begin(self, out: list[Event]) -> list[Event]:
         """Start a batch whose events go into this list."""
-        self.out = out
+        self.out, self.before = out, len(out)
         if self.spans:
             self.spans, self.surplus = [], 0
         return out
@@ -140,7 +140,7 @@ class Answer:
         if not self.started:
             self.started = True
             self._remember_first()
-            out.insert(before, Start(self.surface))
+            out.insert(before, Start(self.surface, self.id, self.model))
         count = len(out) - before
         if count != 1:
             self.spans.append((before, count))
@@ -160,11 +160,10 @@ class Answer:
         if type(model) is str and model and model != known_model:
             self.model = model if model.isascii() else sanitize(model)
         if not self.started:
-            self.started = True
             self._remember_first()
-        elif self.id == known_id and self.model == known_model:
-            return
-        self.out.append(Start(self.surface, self.id, self.model))
+            self._ensure_started()
+        elif self.id != known_id or self.model != known_model:
+            self.out.append(Start(self.surface, self.id, self.model))
 
     def raw(self, *, index: int | None = None, name: str = "", known: bool = True) -> None:
         """Hand out the payload that is being read, once at most.
@@ -252,7 +251,7 @@ class Answer:
     def _ensure_started(self) -> None:
         if not self.started:
             self.started = True
-            self.out.append(Start(self.surface))
+            self.out.insert(self.before, Start(self.surface, self.id, self.model))
 
     def _offset(self) -> int | None:
         return self.offset_of(self.before - self.surplus) if self.offset_of else None
@@ -347,6 +346,13 @@ class Answer:
         rest = self._rest(call, call, whole)
         if rest:
             self.arguments(call, rest)
+
+    def settle_since(self, call: OpenCall, mark: int, whole: str) -> None:
+        """The same for the arguments since the mark; where that contradicts them, the end of the call has to tell."""
+        told = call.since(mark)
+        if whole and (whole := sanitize(whole)).startswith(told):
+            call.half = ""
+            self.arguments(call, whole[len(told) :])
 
     def close(self, block: OpenBlock, *, complete: bool = True) -> None:
         """The block is whole. Does nothing if it is not open."""
@@ -452,10 +458,10 @@ class Answer:
             self.settle_arguments(call, whole)
         if call.half:
             self._give_up_half(call)
-        arguments = call.whole() if call.full else "".join(call.tail)
+        arguments = call.text()
         if call.is_json and not incomplete and (not arguments or arguments.isspace()):
             arguments = "{}"
-        call.replace(arguments)
+        call.settled = arguments
         valid = not incomplete and (not call.is_json or is_json(arguments, self.max_depth))
         if call.executor == "client":
             call.state = "ready" if valid else "invalid"
@@ -470,6 +476,11 @@ class Answer:
 
     # -- the inside ---------------------------------------------------------------------------------------------------
 
+    def hold(self, count: int) -> None:
+        """So many things are held of which blocks may come: there may be no more of them than of blocks."""
+        if count > self._block_limit:
+            self._too_many()
+
     def _take_index(self) -> int:
         index = self._next_index
         if index >= self._block_limit:
@@ -483,7 +494,8 @@ class Answer:
     def _opened(self, block: B) -> B:
         self.open[block.index] = block
         meta = compact(block.meta) if block.meta else None
-        self.out.append(BlockStart(block.index, block.kind, block.choice, meta))
+        kind = cast("BlockKind", block.kind)  # calls open otherwise
+        self.out.append(BlockStart(block.index, kind, block.choice, meta))
         return block
 
     def _characters(self, block: OpenBlock, piece: str) -> str:
@@ -496,15 +508,16 @@ class Answer:
             block.half, piece = piece[-1], piece[:-1]
         return sanitize(piece)
 
-    def _rest(self, block: OpenBlock, pieces: Pieces, whole: str | None) -> str:
-        """What ``whole`` adds to the pieces; where it contradicts them it takes their place."""
+    def _rest(self, block: OpenBlock, pieces: Told, whole: str | None) -> str:
+        """What ``whole`` adds to what was told; where it contradicts that, it is what counts."""
         if not whole:  # also an empty one: gateways send that for "not repeated here"
             return ""
         had = pieces.whole()
         block.half = ""
         if whole != had and not (whole := sanitize(whole)).startswith(had):
-            pieces.replace(whole)
+            pieces.settled = str(whole)
             return ""
+        pieces.settled = None
         pieces.replace(had)  # it will be asked for again: by the events that repeat it, and by the block's end
         return whole[len(had) :]
 

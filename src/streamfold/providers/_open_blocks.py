@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from streamfold.blocks import (
     Block,
@@ -24,22 +24,51 @@ from streamfold.blocks import (
 from streamfold.events import BlockKind
 from streamfold.partial_json import PartialJSON
 from streamfold.payloads import compact
-from streamfold.pieces import Pieces
+from streamfold.pieces import MANY, Pieces
 
-__all__ = ["MakeBlock", "OpenBlock", "OpenCall", "OpenMedia", "OpenReasoning", "OpenTranscript", "OpenWhole"]
+__all__ = ["MakeBlock", "OpenBlock", "OpenCall", "OpenMedia", "OpenReasoning", "OpenTranscript", "OpenWhole", "Told"]
 
 MakeBlock: TypeAlias = Callable[[int, bool, JSONText | None], Block]
 """Makes a block of its index, whether it is complete, and its meta."""
 
 
-class OpenBlock(Pieces):
+class Told(Pieces, kw_only=True):
+    """Text whose pieces are what was told of it, and which the provider may say again as a whole.
+
+    Where the whole contradicts the pieces it is what counts; what a later end adds is still measured by the pieces.
+    """
+
+    settled: str | None = None  # the whole that contradicts the pieces
+
+    def add(self, text: str) -> None:
+        """Append a piece. One that follows an end shows that it was none."""
+        self.settled = None
+        self.tail.append(text)
+        if len(self.tail) > MANY:
+            self.roll()
+
+    def mark(self) -> int:
+        """The place between what was told and what will be, for :meth:`since`."""
+        self.roll()
+        return len(self.full)
+
+    def since(self, mark: int) -> str:
+        """What was told since the mark."""
+        return "".join(self.full[mark:]) + "".join(self.tail)
+
+    def text(self) -> str:
+        """What the text is."""
+        return self.whole() if self.settled is None else self.settled
+
+
+class OpenBlock(Told):
     """A block that is open: of kind ``text`` or ``refusal``, and what all the others share.
 
     It is a struct, and the text that grows, not a holder of it: blocks are opened by the dozen in short answers.
     """
 
     index: int
-    kind: BlockKind
+    kind: BlockKind | Literal["tool_call"]
     choice: int = 0
     meta: dict[str, Any] | None = None
     half: str = ""  # the first half of a surrogate pair, waiting for the second
@@ -51,7 +80,9 @@ class OpenBlock(Pieces):
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
-        text = self.whole() if self.full else "".join(self.tail)
+        text = self.settled
+        if text is None:
+            text = self.whole() if self.full else "".join(self.tail)
         meta = compact(self.meta) if self.meta else None
         if self.kind == "refusal":
             return RefusalBlock(self.index, text, self.choice, complete, meta)
@@ -61,8 +92,8 @@ class OpenBlock(Pieces):
 class OpenReasoning(OpenBlock):
     """Reasoning: parts by the number the wire gives them, in order of opening."""
 
-    parts: list[Pieces] = []
-    numbers: dict[object, int] = {}
+    parts: list[Told] = []
+    numbers: dict[Any, int] = {}
     signature: str | None = None
     encrypted: str | None = None
     redacted: bool = False
@@ -72,12 +103,12 @@ class OpenReasoning(OpenBlock):
         number = self.numbers.get(wire_number)
         if number is None:
             number = self.numbers[wire_number] = len(self.parts)
-            self.parts.append(Pieces())
+            self.parts.append(Told())
         return number
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
-        parts = tuple([text for part in self.parts if (text := part.whole())])
+        parts = tuple([text for part in self.parts if (text := part.text())])
         text = parts[0] if len(parts) == 1 else "\n\n".join(parts)
         return ReasoningBlock(
             self.index,
@@ -110,7 +141,7 @@ class OpenCall(OpenBlock):
             self.index,
             self.id,
             self.name,
-            self.whole(),
+            self.text(),
             self.call_kind,
             self.executor,
             self.state,

@@ -15,7 +15,18 @@ from streamfold.payloads import BadJSON, DepthExceeded, Payload, is_done, is_kee
 from streamfold.providers._answer import Answer, NormalizerSettings
 from streamfold.providers._errors import truncated
 
-__all__ = ["END", "BaseNormalizer", "CloseHow", "Cursor", "More", "Normalizer", "Say", "text_of", "whole_number"]
+__all__ = [
+    "END",
+    "BaseNormalizer",
+    "CloseHow",
+    "Cursor",
+    "More",
+    "Normalizer",
+    "Say",
+    "id_of",
+    "text_of",
+    "whole_number",
+]
 
 CloseHow = Literal["eof", "cut", "cancel"]
 
@@ -52,6 +63,7 @@ class Normalizer(Protocol):
     surface: str
     answer: Answer
     next_sequence: int | None
+    last_event_id: str | None
     chosen: Normalizer | None
     more: More | None
 
@@ -86,6 +98,11 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def id_of(value: Any) -> str:
+    """The value if it is an id, else nothing: empty, null and the word "null" count as absent."""
+    return value if isinstance(value, str) and value != "null" else ""
+
+
 def whole_number(value: Any) -> int | None:
     """The value if it is a whole number that can count something, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
@@ -106,7 +123,11 @@ class BaseNormalizer:
     """Who goes on in its place, where a normaliser only finds out which dialect a stream speaks."""
     next_sequence: int | None = None
     """The sequence number that should come next, on surfaces that number their payloads."""
+    last_event_id: str | None = None
+    """The last event id of the surface's own, on surfaces whose payloads have one."""
     more: More | None = None
+    unwrap: Callable[[Payload], Payload] | None = None
+    """What takes each payload out of the one that it came in; None where they come bare, as nearly always."""
     hot = True
     """Whether payloads may take the short way. For tests only."""
 
@@ -129,6 +150,7 @@ class BaseNormalizer:
     def _resume(self, after: Cursor) -> None:
         """This reading continues the one that the cursor is of."""
         self.answer.id = after.response_id
+        self.answer.last_signature = after.last_signature
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean.
@@ -151,7 +173,7 @@ class BaseNormalizer:
             more: The short way to try first; None where the first payload is known to be none of its.
         """
         self.answer.begin(out)
-        self._read(payloads, out, more)
+        self._read(payloads if self.unwrap is None else map(self.unwrap, payloads), out, more)
 
     def _read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
         answer = self.answer
@@ -205,7 +227,7 @@ class BaseNormalizer:
     def cursor(self) -> Cursor:
         """Of all payloads fed so far."""
         last = None if self.next_sequence is None else self.next_sequence - 1
-        return Cursor(self.answer.id, last, last_signature=self.answer.last_signature)
+        return Cursor(self.answer.id, last, self.last_event_id, self.answer.last_signature)
 
     def _mean(self, payload: Payload) -> bool:
         """Emit what the payload means; whether its kind is in the dialect's table.
@@ -236,7 +258,8 @@ class BaseNormalizer:
         """What is no JSON: a sentinel, a keep-alive, or the end of the answer."""
         answer = self.answer
         if isinstance(fault, DepthExceeded):
-            self._fail(answer.payload_error("limit", f"a payload nests more than {answer.max_depth} levels", "depth"))
+            levels = f"{answer.max_depth} levels" if answer.max_depth is not None else "levels than can be followed"
+            self._fail(answer.payload_error("limit", f"a payload nests more than {levels}", "depth"))
         elif is_done(payload):
             return self._sentinel()
         elif not is_keep_alive(payload):

@@ -2,12 +2,13 @@
 
 Reads against the vendor's list of event types and of item types. An item is known by its ``output_index``: items
 overlap, and their ids rotate on some hosts while the index holds. What ``output_item.done`` and the terminal event
-say of an item is authoritative.
+say of an item is authoritative. An event that no item takes comes out as ``raw``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -15,12 +16,12 @@ import msgspec
 
 from streamfold.blocks import ApprovalBlock, Block, Citation, Executor, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import BlockKind, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, read_object
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, as_text, compact, depth_exceeds, read_object, sanitize
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript, OpenWhole
-from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, text_of, whole_number
+from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, id_of, text_of, whole_number
 
 __all__ = ["OpenAIResponsesNormalizer"]
 
@@ -34,23 +35,28 @@ INCOMPLETE_REASONS: Final[Mapping[str, StopReason]] = {
 }
 """What ``incomplete_details.reason`` means; any other word is ``other``."""
 
+ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
+"""What the status of a response may be once it has ended."""
+RUNNING: Final = frozenset({"queued", "in_progress", "searching", "interpreting", "generating"})
+"""What the status of an item may be while it has not."""
+_CUT: Final = frozenset({"incomplete"})
+"""What it is where the item will never be whole."""
+
 # -- items ------------------------------------------------------------------------------------------------------------
 
 
 def _member(name: str) -> Callable[[Members], str]:
     def read(item: Members) -> str:
-        value = item.get(name)
-        return value if isinstance(value, str) else "" if value is None else compact(value)
+        return as_text(item.get(name))
 
     return read
 
 
-def _queries(item: Members) -> str:
-    return compact({"queries": item["queries"]}) if item.get("queries") else ""
+def _object_of(name: str) -> Callable[[Members], str]:
+    def read(item: Members) -> str:
+        return as_text({name: item[name]}) if item.get(name) else ""
 
-
-def _prompt(item: Members) -> str:
-    return compact({"prompt": item["prompt"]}) if item.get("prompt") else ""
+    return read
 
 
 def _commands(item: Members) -> str:
@@ -85,27 +91,31 @@ CALLS: Final[Mapping[str, _CallType]] = {
     "shell_call": _CallType("shell", "client", False, _commands),
     "tool_search_call": _CallType("tool_search", "client", True, _member("arguments")),
     "code_interpreter_call": _CallType("code_execution", "provider", False, _member("code"), "outputs"),
-    "file_search_call": _CallType("file_search", "provider", True, _queries, "results"),
-    "image_generation_call": _CallType("image_generation", "provider", True, _prompt, "result"),
+    "file_search_call": _CallType("file_search", "provider", True, _object_of("queries"), "results"),
+    "image_generation_call": _CallType("image_generation", "provider", True, _object_of("prompt"), "result"),
     "mcp_call": _CallType("mcp", "provider", True, _member("arguments"), "output"),
     "web_search_call": _CallType("web_search", "provider", True, _member("action")),
 }
 """Items that are calls. ``shell_call`` and ``tool_search_call`` say themselves who runs them."""
 
-OUTPUTS: Final = frozenset(
-    {
-        "apply_patch_call_output",
-        "computer_call_output",
-        "custom_tool_call_output",
-        "function_call_output",
-        "local_shell_call_output",
-        "multi_agent_call_output",
-        "program_output",
-        "shell_call_output",
-        "tool_search_output",
-    }
-)
-"""Items that are the result of a call."""
+OUTPUTS: Final[Mapping[str, str]] = {
+    "apply_patch_call_output": "output",
+    "computer_call_output": "output",
+    "custom_tool_call_output": "output",
+    "function_call_output": "output",
+    "local_shell_call_output": "output",
+    "multi_agent_call_output": "output",
+    "program_output": "result",
+    "shell_call_output": "output",
+    "tool_search_output": "tools",
+}
+"""Items that are the result of a call, and the member that holds what the tool gave back."""
+
+PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text", "text": "text", "refusal": "refusal"}
+"""Content parts that are visible; ``reasoning_text`` belongs to the reasoning of its item."""
+
+FAMILIES: Final = ("summary", "content")
+"""Where a reasoning item holds its parts."""
 
 _HELD: Final = frozenset(
     {
@@ -119,6 +129,7 @@ _HELD: Final = frozenset(
         "name",
         "result",
         "output",
+        "tools",
         "code",
     }
 )
@@ -166,6 +177,7 @@ class _Response(msgspec.Struct, gc=False):
     error: Any = None
     incomplete_details: _Incomplete | None = None
     usage: Any = None
+    store: Any = None
     output: tuple[msgspec.Raw, ...] | None = None
 
 
@@ -193,6 +205,7 @@ class _Event(msgspec.Struct, gc=False):
     message: Any = None
     param: Any = None
     status: Any = None
+    request_id: Any = None
     object: Any = None
 
 
@@ -202,17 +215,59 @@ _DECODE: Final = _EVENT.decode
 _RESPONSE: Final = Reader(_Response)
 
 
+def _list_in(members: Members, name: str) -> list[Any]:
+    """The member, if it is a list; what else it may be is one entry of it."""
+    value = members.get(name)
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _places(block: OpenReasoning, members: Members) -> Members:
+    """Which parts of the block stand under which name, by their place among them; None: an empty one.
+
+    Nothing where all are summary, which is what is taken for granted.
+    """
+    shown = [number for number, part in enumerate(block.parts) if part.text()]
+    place_of = {number: place for place, number in enumerate(shown)}
+    places: Members = {}
+    for family in FAMILIES:
+        numbers = {number: ours for (name, number), ours in block.numbers.items() if name == family}
+        listed = range(len(_list_in(members, family)))
+        if found := [place_of.get(numbers.get(number, -1)) for number in sorted({*numbers, *listed})]:
+            places[family] = found
+    return places if places != {"summary": [*range(len(shown))]} else {}
+
+
 class _Item:
     """One output item while it streams."""
 
-    def __init__(self, index: object) -> None:
-        self.index = index
+    __slots__ = (
+        *("place", "type", "id", "members", "done", "listed"),
+        *("parts", "call", "thought", "whole", "command", "command_at"),
+    )
+
+    def __init__(self, place: object) -> None:
+        self.place = place  # its output index; without one its id, or None
         self.type = ""
-        self.members: Members = {}
+        self.id = ""
+        self.members: Members = {}  # as its last event had them
         self.parts: dict[tuple[str, int], OpenBlock] = {}  # of a message, by kind and content index
-        self.block: OpenBlock | None = None  # of any other item
-        self.command = 0
+        self.call: OpenCall | None = None
+        self.thought: OpenReasoning | None = None
+        self.whole: OpenWhole | None = None  # of any other item
+        self.command = self.command_at = 0  # of a shell call: which one is told, and where in the call it begins
         self.done = False
+        self.listed = False  # found in the list of the terminal event
+
+    def is_another(self, members: Members) -> bool:
+        """Whether these members are of another item, which a host that does not number gives the same place."""
+        kind, id_ = text_of(members.get("type")), id_of(members.get("id"))
+        if not self.members:
+            return False
+        return (kind != "" and kind != self.type) or (self.done and id_ != "" and id_ != self.id)
+
+    def may_be(self, kind: str) -> bool:
+        """Whether it can be the one that the terminal event lists with this type."""
+        return not self.listed and (self.type == kind or not self.type or not kind)
 
 
 class OpenAIResponsesNormalizer(BaseNormalizer):
@@ -226,9 +281,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     terminal = "a terminal event"
 
     def _begin(self) -> None:
-        self._items: dict[object, _Item] = {}
+        self._all: list[_Item] = []
+        self._items: dict[object, _Item] = {}  # by their place
         self._by_id: dict[str, _Item] = {}
         self._latest: _Item | None = None
+        self._stored = True  # the provider keeps what it said, reasoning too
         self._media: OpenMedia | None = None
         self._transcript: OpenTranscript | None = None
         self._pending_error: ErrorEvent | None = None
@@ -258,6 +315,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if event is None:
             event = _EVENT.read(payload, answer.max_depth)
             if event is None:
+                self._give_up()
                 return False
         kind = event.type or answer.event_name() or ""
         number = event.sequence_number
@@ -271,14 +329,18 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             self._give_up()
             return True
         if not kind and event.object == "response":  # a server that did not stream
-            kind, event.response = "response.completed", _RESPONSE.read(payload, None)
+            event.response = response = _RESPONSE.read(payload, None) or _Response()
+            kind = f"response.{text_of(response.status) or 'completed'}"
+        event.type = kind
         handler = EVENTS.get(kind)
         if handler is not None:
             handler(self, event)
-            return True
-        if event.error and not kind:  # an error body in the place of a stream
+        elif event.error and not kind:  # an error body in the place of a stream
             self._error(event)
-        return kind in PROGRESS
+            return False
+        if not answer.meant and len(answer.out) == answer.before:
+            answer.raw(index=self._concerned(event), known=handler is not None or kind in PROGRESS)
+        return handler is not None or kind in PROGRESS
 
     def _in_sequence(self, event: _Event) -> bool:
         """Count the payload; False for one that a new connection only repeats."""
@@ -303,7 +365,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _created(self, event: _Event) -> None:
         response = event.response or _Response()
-        self.answer.identify(self.answer.id or response.id, response.model)  # Copilot's ids change at every event
+        self._stored = self._stored and response.store is not False
+        # Copilot's ids change at every event: the first one counts.
+        self.answer.identify(self.answer.id or id_of(response.id), response.model)
 
     def _progress(self, event: _Event) -> None:
         self._created(event)
@@ -312,55 +376,48 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _terminal(self, event: _Event) -> None:
         self._created(event)
         response = event.response or _Response()
-        status = text_of(response.status) or event.type.removeprefix("response.")
-        if status == "failed":
+        word = text_of(response.status)
+        if word not in ENDED:
+            word = event.type.removeprefix("response.")
+        if word == "failed":
             self._failed(event)
             return
-        for index, raw in enumerate(response.output or ()):
-            known = self._items.get(index)
-            if known is None or not known.done:
-                self._reconcile(index, read_object(bytes(raw), None) or {})
-        self._close_rest(complete=status != "cancelled")
+        self._reconcile(response.output or ())
+        self._close_rest(complete=word != "cancelled")
         self._report(response)
-        reason, word = "end", status
-        if status == "incomplete":
+        reason: StopReason = "cancelled" if word == "cancelled" else "end"
+        if word == "incomplete":
             details = response.incomplete_details
-            word = text_of(details.reason if details else None) or status
+            word = text_of(details.reason if details else None) or word
             reason = INCOMPLETE_REASONS.get(word, "other")
-        elif status != "completed":
-            reason = "cancelled" if status == "cancelled" else "other"
-        self.answer.stop(0, cast("StopReason", reason), word)
+        self.answer.stop(0, reason, word)
         self.answer.done()
 
     def _failed(self, event: _Event) -> None:
         self._created(event)
         response = event.response or _Response()
         self._report(response)
-        error = self._pending_error
-        if error is None:
-            members = response.error or event.error
-            error = provider_error(members, {} if members else {"message": "the response failed"})
-        self._fail(error)
+        members = response.error or event.error
+        self._fail(provider_error(members, {} if members else {"message": "the response failed"}))
 
     def _error(self, event: _Event) -> None:
         """Flat by the type definition, nested on the wire. ``response.failed`` may follow: one fault, one event."""
         flat = {"code": event.code, "message": event.message, "param": event.param}
         error = event.error or {name: value for name, value in flat.items() if value is not None}
-        self._pending_error = provider_error(error, {"status": event.status})
+        self._pending_error = provider_error(error, {"status": event.status, "request_id": event.request_id})
         self.answer.meant = True
 
     def _give_up(self) -> None:
         if self._pending_error is not None:
             self._fail(self._pending_error)
 
-    def _end_of_input(self) -> None:
+    def _sentinel(self) -> bool:
         self._give_up()
-        super()._end_of_input()
+        return True
 
-    def _ended(self, how: Any) -> None:
-        if how != "cancel":
-            self._give_up()
-        super()._ended(how)
+    def _fail(self, error: ErrorEvent) -> None:
+        """What the provider has said counts, whatever else comes to light before it was explained."""
+        super()._fail(self._pending_error or error)
 
     def _report(self, response: _Response) -> None:
         if isinstance(response.usage, dict) and response.usage:
@@ -370,154 +427,229 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _item(self, event: _Event) -> _Item:
         """The item an event speaks of: by its index, else by its id, else the one that came last."""
-        index, id_ = event.output_index, event.item_id
-        item = self._items.get(index) if type(index) is int else self._unnumbered(event)
+        item = self._known(event)
         if item is None:
-            item = self._items[index] = _Item(index)
-        if type(id_) is str and id_:
-            self._by_id[id_] = item
+            index, id_ = whole_number(event.output_index), id_of(event.item_id)
+            item = self._new_item(id_ or None if index is None else index)
+            self._note_id(item, id_)
         self._latest = item
         return item
 
-    def _unnumbered(self, event: _Event) -> _Item:
-        index, id_ = whole_number(event.output_index), text_of(event.item_id)
-        item = self._items.get(index) if index is not None else self._by_id.get(id_) if id_ else self._latest
-        if item is None:
-            item = _Item(index if index is not None else id_ or None)
-            self._items[item.index] = item
+    def _known(self, event: _Event) -> _Item | None:
+        index, id_ = whole_number(event.output_index), id_of(event.item_id)
+        if index is None:
+            return self._by_id.get(id_) if id_ else self._latest
+        item = self._items.get(index)
+        if item is None and id_:
+            item = self._by_id.get(id_)
+            if item is None or type(item.place) is int:  # an id that two places have names neither
+                return None
+            item.place, self._items[index] = index, item  # it had none so far
         return item
 
-    def _item_added(self, event: _Event) -> None:
-        if type(event.item) is not dict:
-            return
-        members: Members = event.item
+    def _new_item(self, place: object) -> _Item:
+        item = self._items[place] = _Item(place)
+        self._all.append(item)
+        self.answer.hold(len(self._all))
+        return item
+
+    def _note_id(self, item: _Item, id_: str) -> None:
+        """Ids are taken from where an item is told of, not from its deltas: those may rotate, and are many."""
+        if id_:
+            item.id, self._by_id[id_] = id_, item
+
+    def _item_of(self, event: _Event, members: Members) -> _Item:
+        """The item whose members these are."""
         event.item_id = event.item_id or members.get("id")
         item = self._item(event)
-        if not item.type:
+        if item.is_another(members):
+            self._latest = item = self._new_item(item.place)
+        return item
+
+    def _concerned(self, event: _Event) -> int | None:
+        """The block that an event without a meaning of its own is about, while it is open."""
+        named = event.output_index is not None or id_of(event.item_id)
+        item = self._known(event) if named else None
+        if item is None:
+            return None
+        part = whole_number(event.content_index) or 0
+        block = item.call or item.thought or item.whole or item.parts.get(("text", part))
+        block = block or item.parts.get(("refusal", part))
+        return block.index if block is not None and block.index in self.answer.open else None
+
+    def _item_added(self, event: _Event) -> None:
+        if type(event.item) is not dict or not text_of(event.item.get("type")):
+            return
+        members: Members = event.item
+        item = self._item_of(event, members)
+        if not item.members:
             self._begin_item(item, members)
-            if members.get("type") == "function_call" and item.block is not None:
-                self._warm_call("response.function_call_arguments.delta", event, item.block, 0)
+            if item.type == "function_call" and item.call is not None:
+                self._warm_call("response.function_call_arguments.delta", event, item.call, 0)
         self.answer.meant = True
 
     def _item_done(self, event: _Event) -> None:
         if type(event.item) is dict:
             members: Members = event.item
-            event.item_id = event.item_id or members.get("id")
-            self._finish_item(self._item(event), members)
+            self._finish_item(self._item_of(event, members), members)
             self.answer.meant = True
 
-    def _reconcile(self, index: int, members: Members) -> None:
-        """The terminal event lists the items: take from it what never was finished."""
-        item = self._items.get(index)
-        if item is not None and item.type and item.type != members.get("type"):  # the list leaves items out
-            item = self._by_id.get(text_of(members.get("id")))
-            if item is None:
-                return
-        if item is None:
-            item = self._items[index] = _Item(index)
-        if not item.done:
-            self._finish_item(item, members)
+    def _reconcile(self, output: Sequence[msgspec.Raw]) -> None:
+        """The terminal event lists the items: take from it what never was finished.
+
+        Some hosts give the items other ids here, and some leave items out. Where every item stands at its place, the
+        place tells which is which, else the order of those of one type.
+        """
+        items = self._all
+        if len(output) == len(items) and all(item.done for item in items):
+            return
+        listed = [read_object(bytes(raw), None) for raw in output]
+        kinds = [text_of(members.get("type")) if members else "" for members in listed]
+        in_place = all(self._is_at_its_place(item, kinds) for item in items)
+        in_order: dict[str, deque[_Item]] = {}
+        for item in items:
+            if not in_place or type(item.place) is not int:
+                in_order.setdefault(item.type, deque()).append(item)
+        for place, members in enumerate(listed):
+            if members is None:
+                continue
+            others = in_order.get(kinds[place], deque[_Item]())
+            while others and others[0].listed:
+                others.popleft()
+            found = (
+                self._items.get(place) if in_place else None,
+                self._by_id.get(id_of(members.get("id"))),
+                others[0] if others else None,
+            )
+            item = next((item for item in found if item is not None and item.may_be(kinds[place])), _Item(place))
+            item.listed = True
+            self._finish_item(item, members, _CUT | RUNNING)
+
+    def _is_at_its_place(self, item: _Item, kinds: Sequence[str]) -> bool:
+        """Whether a list of items of these types can hold it where its index says; true of one that has no index."""
+        place = item.place
+        if not isinstance(place, int):
+            return True
+        return place < len(kinds) and item.may_be(kinds[place]) and self._items[place] is item
 
     def _begin_item(self, item: _Item, members: Members) -> None:
-        item.type, item.members = text_of(members.get("type")), members
+        item.type, item.members = text_of(members.get("type")) or item.type, members
+        self._note_id(item, id_of(members.get("id")))
         call = CALLS.get(item.type)
         if call is not None:
-            item.block = self._open_call(call, members)
+            item.call = self._open_call(call, members)
         elif item.type == "reasoning":
-            item.block = item.block or self.answer.open_reasoning(0, self._meta(members))
+            item.thought = item.thought or self.answer.open_reasoning(0, self._meta(members))
         elif item.type != "message":
-            item.block = self._open_whole(item)
+            item.whole = self._open_whole(item)
 
-    def _finish_item(self, item: _Item, members: Members) -> None:
+    def _finish_item(self, item: _Item, members: Members, unfinished: frozenset[str] = _CUT) -> None:
+        """The item is done, unless its status is one of these."""
         if item.done:
             return
-        if not item.type or item.type != members.get("type"):
+        if not item.members:
             self._begin_item(item, members)
-        item.done, item.members = True, members
-        block = item.block
-        if item.type == "message":
+        item.members = members
+        self._note_id(item, id_of(members.get("id")))
+        if item.call is not None:
+            self._finish_call(
+                item.call, CALLS[item.type], members, incomplete=text_of(members.get("status")) in unfinished
+            )
+        elif item.type == "reasoning" and item.thought is not None:
+            self._finish_reasoning(item.thought, members)
+        elif item.whole is not None:
+            item.whole.meta = self._meta(members) if item.whole.kind != "other" else None
+            self.answer.close(item.whole)
+        else:
             self._finish_message(item, members)
-        elif isinstance(block, OpenCall):
-            self._finish_call(block, CALLS[item.type], members)
-        elif isinstance(block, OpenReasoning):
-            self._finish_reasoning(block, members)
-        elif block is not None:
-            self.answer.close(block)
+        item.done = True
 
     def _close_rest(self, *, complete: bool) -> None:
         """No ``done`` came: text is taken as it is, a call is not."""
         for block in list(self.answer.open.values()):
-            if complete and not isinstance(block, OpenCall):
-                self.answer.close(block)
-            else:
+            if not complete or isinstance(block, OpenCall):
                 self.answer.cut(block)
+            elif isinstance(block, OpenReasoning):
+                self._close_reasoning(block, {})
+            else:
+                self.answer.close(block)
 
     def _meta(self, members: Members) -> Members | None:
         """What has to go back with the item in the next request, but for the members that blocks hold."""
-        meta = {"item_id": members["id"]} if "id" in members else {}
+        meta = {} if members.get("id") is None else {"item_id": members["id"]}
         meta.update({name: value for name, value in members.items() if value is not None and name not in _HELD})
         return meta or None
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def _part_block(self, item: _Item, kind: Literal["text", "refusal"], part: Any) -> OpenBlock:
-        key = (kind, part if type(part) is int else 0)
+    def _part_block(
+        self, item: _Item, kind: Literal["text", "refusal"], part: Any, *, opens: bool = True
+    ) -> OpenBlock | None:
+        """The block of a content part; None where the item is done, so that no part of it is open."""
+        key = (kind, whole_number(part) or 0)
         block = item.parts.get(key)
-        if block is None or (block.index not in self.answer.open and not item.done):
+        if block is None and opens and not item.done:
+            item.type = item.type or "message"
             block = item.parts[key] = self.answer.open_text(kind, 0, self._meta(item.members))
-        return block
+        return block if block is not None and block.index in self.answer.open else None
 
     def _part_added(self, event: _Event) -> None:
-        item, part = self._item(event), event.part
-        kind = PARTS.get(text_of(part.get("type"))) if type(part) is dict else None
-        if kind is not None:
-            block = self._part_block(item, kind, event.content_index)
-            if part.get("text") or part.get("refusal"):
-                self.answer.settle_text(block, text_of(part.get("text") or part.get("refusal")))
-            elif kind == "text":
-                self._warm_text("response.output_text.delta", event, block)
+        part = cast("Members", event.part) if type(event.part) is dict else {}
+        kind = PARTS.get(text_of(part.get("type")))
+        block = self._part_block(self._item(event), kind, event.content_index) if kind else None
+        if kind is None or block is None:
+            return
+        if whole := text_of(part.get(kind)):
+            self.answer.settle_text(block, whole)
+        elif kind == "text":
+            self._warm_text("response.output_text.delta", event, block)
         self.answer.meant = True
 
     def _part_done(self, event: _Event) -> None:
-        if type(event.part) is dict:
-            self._settle_part_of(self._item(event), event.content_index, event.part)
-        self.answer.meant = True
+        if type(event.part) is dict and self._settle_part_of(self._item(event), event.content_index, event.part):
+            self.answer.meant = True
 
-    def _settle_part_of(self, item: _Item, index: Any, part: Members) -> None:
-        """A content part as the provider has it in the end: text and sources that no event brought."""
+    def _settle_part_of(self, item: _Item, index: Any, part: Members) -> bool:
+        """A content part as the provider has it in the end: text and sources that no event brought.
+
+        Whether there is a block that takes it.
+        """
         kind = PARTS.get(text_of(part.get("type")))
-        if kind is None:
-            return
-        block = item.parts.get((kind, index)) or self._part_block(item, kind, index)
-        if block.index not in self.answer.open:
-            return
-        self.answer.settle_text(block, text_of(part.get("text") if kind == "text" else part.get("refusal")))
+        block = self._part_block(item, kind, index) if kind else None
+        if kind is None or block is None:
+            return False
+        self.answer.settle_text(block, text_of(part.get(kind)))
         annotations = part.get("annotations")
         if annotations and isinstance(annotations, list):
             for annotation in annotations[len(block.citations) :]:
                 self._cite(block, annotation)
+        return True
 
     def _finish_message(self, item: _Item, members: Members) -> None:
-        content = members.get("content")
-        for index, part in enumerate(content if isinstance(content, list) else ()):
-            if type(part) is dict:
-                self._settle_part_of(item, index, cast("Members", part))
+        for index, part in enumerate(_list_in(members, "content")):
+            if type(part) is not dict or not self._settle_part_of(item, index, cast("Members", part)):
+                self.answer.raw()  # a part of a kind that no block is of
         meta = self._meta(members)
         for block in item.parts.values():
             block.meta = meta
             self.answer.close(block)
 
     def _text_delta(self, event: _Event) -> None:
-        piece = text_of(event.delta)
-        if piece:
-            block = self._part_block(self._item(event), "text", event.content_index)
-            self.answer.text(block, piece)
+        block = self._visible(event, "text")
+        if block is not None:
             self._warm_text(event.type, event, block)
 
     def _refusal_delta(self, event: _Event) -> None:
+        self._visible(event, "refusal")
+
+    def _visible(self, event: _Event, kind: Literal["text", "refusal"]) -> OpenBlock | None:
+        """The block that took the piece."""
         piece = text_of(event.delta)
-        if piece:
-            self.answer.text(self._part_block(self._item(event), "refusal", event.content_index), piece)
+        block = self._part_block(self._item(event), kind, event.content_index) if piece else None
+        if block is not None:
+            self.answer.text(block, piece)
+            self.answer.meant = True
+        return block
 
     def _text_done(self, event: _Event) -> None:
         self._settle_part(event, "text", text_of(event.text))
@@ -526,22 +658,24 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self._settle_part(event, "refusal", text_of(event.refusal))
 
     def _settle_part(self, event: _Event, kind: Literal["text", "refusal"], whole: str) -> None:
-        item = self._item(event)
-        block = item.parts.get((kind, whole_number(event.content_index) or 0))
-        if whole and (block is None or block.index in self.answer.open):
-            self.answer.settle_text(block or self._part_block(item, kind, event.content_index), whole)
-        self.answer.meant = True
+        block = self._part_block(self._item(event), kind, event.content_index, opens=whole != "")
+        if block is not None:
+            self.answer.settle_text(block, whole)
+            self.answer.meant = True
 
     def _annotation(self, event: _Event) -> None:
-        block = self._part_block(self._item(event), "text", event.content_index)
-        if block.index in self.answer.open:
-            self._cite(block, event.annotation)
+        source = event.annotation
+        block = self._part_block(self._item(event), "text", event.content_index, opens=isinstance(source, dict))
+        if block is not None:
+            self._cite(block, source)
 
     def _cite(self, block: OpenBlock, annotation: Any) -> None:
         if not isinstance(annotation, dict):
             return
         source = cast("Members", annotation)
         start, end = whole_number(source.get("start_index")), whole_number(source.get("end_index"))
+        if start is None or end is None or end < start:
+            start = end = None
         self.answer.cite(
             block,
             Citation(
@@ -549,20 +683,22 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
                 text_of(source.get("url")) or None,
                 text_of(source.get("title")) or text_of(source.get("filename")) or None,
                 text_of(source.get("quote")) or None,
-                start if end is not None else None,
-                end if start is not None else None,
+                start,
+                end,
                 compact(source),
             ),
         )
 
     # -- reasoning ----------------------------------------------------------------------------------------------------
 
-    def _reasoning_block(self, event: _Event) -> OpenReasoning:
+    def _reasoning_block(self, event: _Event, *, opens: bool = True) -> OpenReasoning | None:
+        """The reasoning of the item; None where the item is done."""
         item = self._item(event)
-        if not isinstance(item.block, OpenReasoning) or item.block.index not in self.answer.open:
+        if item.thought is None and opens and not item.done:
             item.type = item.type or "reasoning"
-            item.block = self.answer.open_reasoning(0, self._meta(item.members))
-        return item.block
+            item.thought = self.answer.open_reasoning(0, self._meta(item.members))
+        block = item.thought
+        return block if block is not None and block.index in self.answer.open else None
 
     def _summary_delta(self, event: _Event) -> None:
         self._think(event, "summary", event.summary_index)
@@ -572,10 +708,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _think(self, event: _Event, family: str, part: Any) -> None:
         piece = text_of(event.delta)
-        if piece:
-            block, number = self._reasoning_block(event), whole_number(part) or 0
-            self.answer.reasoning(block, piece, (family, number))
-            ours = block.part((family, number))
+        block = self._reasoning_block(event) if piece else None
+        if block is not None:
+            key = (family, whole_number(part) or 0)
+            self.answer.reasoning(block, piece, key)
+            self.answer.meant = True
+            ours = block.part(key)
             say = partial(ReasoningDelta, block.index, part=ours) if ours else partial(ReasoningDelta, block.index)
             self._warm(event.type, event, block, part, say, block.parts[ours])
 
@@ -586,24 +724,32 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self._settle_reasoning(event, "content", event.content_index)
 
     def _settle_reasoning(self, event: _Event, family: str, part: Any) -> None:
-        text = text_of(event.text)
-        if text:
-            self.answer.settle_reasoning(self._reasoning_block(event), (family, whole_number(part) or 0), text)
-        self.answer.meant = True
+        whole = text_of(event.text)
+        block = self._reasoning_block(event, opens=whole != "")
+        if block is not None:
+            self.answer.settle_reasoning(block, (family, whole_number(part) or 0), whole)
+            self.answer.meant = True
 
     def _finish_reasoning(self, block: OpenReasoning, members: Members) -> None:
-        for family in ("summary", "content"):
-            entries: list[Any] = members[family] if isinstance(members.get(family), list) else []
-            for number, entry in enumerate(entries):
+        for family in FAMILIES:
+            others = {block.parts[ours].text(): ours for (name, _), ours in block.numbers.items() if name != family}
+            for number, entry in enumerate(_list_in(members, family)):
                 text = text_of(cast("Members", entry).get("text")) if isinstance(entry, dict) else ""
-                known = (family, number) in block.numbers
-                # Hosts repeat one text under both names.
-                if known or text not in [part.whole() for part in block.parts]:
+                if text in others and (family, number) not in block.numbers:  # hosts repeat one text under both names
+                    block.numbers[family, number] = others[text]
+                else:
                     self.answer.settle_reasoning(block, (family, number), text)
         block.encrypted = text_of(members.get("encrypted_content")) or block.encrypted
         if block.encrypted:
             self.answer.last_signature = block.encrypted
         block.meta = self._meta(members) or block.meta
+        self._close_reasoning(block, members)
+
+    def _close_reasoning(self, block: OpenReasoning, members: Members) -> None:
+        """Besides the item's members, meta keeps where each part stood and that the provider does not keep it."""
+        kept = _places(block, members) if self._stored else {**_places(block, members), "store": False}
+        if kept:
+            block.meta = {**(block.meta or {}), **kept}
         self.answer.close(block)
 
     # -- calls --------------------------------------------------------------------------------------------------------
@@ -619,7 +765,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _open_call(self, call: _CallType, members: Members) -> OpenCall:
         return self.answer.open_call(
-            members.get("call_id") or members.get("id"),
+            id_of(members.get("call_id")) or id_of(members.get("id")),
             text_of(members.get("name")) or call.kind,
             kind=call.kind,
             executor=self._executor(call, members),
@@ -627,13 +773,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             meta=self._meta(members),
         )
 
-    def _finish_call(self, block: OpenCall, call: _CallType, members: Members) -> None:
+    def _finish_call(self, block: OpenCall, call: _CallType, members: Members, *, incomplete: bool) -> None:
         made_up = block.meta is not None and "synthetic_id" in block.meta
         block.meta = self._meta(members)
         if made_up:
             block.meta = {**(block.meta or {}), "synthetic_id": True}
         block.name = text_of(members.get("name")) or block.name
-        incomplete = members.get("status") == "incomplete"
         self.answer.finish_call(block, call.arguments(members), incomplete=incomplete)
         result, error = members.get(call.result) if call.result else None, members.get("error")
         if call.kind == "image_generation":
@@ -652,25 +797,32 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _image(self, data: str, members: Members) -> None:
         if data:
-            suffix = text_of(members.get("output_format")) or None
-            block = self.answer.open_media(f"image/{suffix}" if suffix else None, 0, {"item_id": members.get("id")})
+            suffix, id_ = text_of(members.get("output_format")), members.get("id")
+            meta = None if id_ is None else {"item_id": id_}
+            block = self.answer.open_media(f"image/{suffix}" if suffix else None, 0, meta)
             self.answer.media(block, data)
             self.answer.close(block)
 
     def _call_at(self, event: _Event) -> OpenCall | None:
-        block = self._item(event).block
-        return block if isinstance(block, OpenCall) and block.index in self.answer.open else None
+        """The call of the item, while it is open."""
+        item = self._known(event)
+        if item is None or item.call is None or item.call.index not in self.answer.open:
+            return None
+        self._latest = item
+        return item.call
 
-    def _arguments_delta(self, event: _Event, part: Any = None) -> None:
+    def _arguments_delta(self, event: _Event) -> None:
+        self._take_arguments(event, event.content_index)
+
+    def _take_arguments(self, event: _Event, part: Any) -> None:
         piece, call = text_of(event.delta), self._call_at(event)
-        if call is None:
-            if piece:
-                self.answer.raw()
-                self.answer.warn("orphan_fragment", "a piece of arguments belongs to no call that is open")
-            return
-        self.answer.arguments(call, piece)
-        if piece:
-            self._warm_call(event.type, event, call, part if part is not None else event.content_index)
+        if piece and call is not None:
+            self.answer.arguments(call, piece)
+            self.answer.meant = True
+            self._warm_call(event.type, event, call, part)
+        elif piece:
+            self.answer.raw()
+            self.answer.warn("orphan_fragment", "a piece of arguments belongs to no call that is open")
 
     def _arguments_done(self, event: _Event) -> None:
         """The authoritative text; for a cut call it is the part that came, and the item says so."""
@@ -680,19 +832,31 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         call = self._call_at(event)
         if call is not None:
             self.answer.settle_arguments(call, whole)
-        self.answer.meant = True
+            self.answer.meant = True
 
     def _command(self, event: _Event) -> None:
         """Commands of a shell call come one after the other; between them goes a line end."""
-        item, call, number = self._item(event), self._call_at(event), whole_number(event.command_index) or 0
-        if call is not None and number > item.command:
-            item.command = number
+        call = self._call_at(event)
+        if call is None:
+            return
+        item, number = self._item(event), whole_number(event.command_index) or 0
+        if number > item.command:
             self.answer.arguments(call, "\n")
+            item.command, item.command_at = number, call.mark()
         self.answer.meant = True
+
+    def _command_done(self, event: _Event) -> None:
+        """What the whole command adds to its pieces; where it contradicts them, the item tells."""
+        self._command(event)
+        call = self._call_at(event)
+        if call is not None:
+            item = self._item(event)
+            if item.command == (whole_number(event.command_index) or 0):
+                self.answer.settle_since(call, item.command_at, text_of(event.command))
 
     def _command_delta(self, event: _Event) -> None:
         self._command(event)
-        self._arguments_delta(event, event.command_index)
+        self._take_arguments(event, event.command_index)
 
     # -- other items --------------------------------------------------------------------------------------------------
 
@@ -707,13 +871,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             members = item.members
             id_, name = text_of(members.get("id")), text_of(members.get("name"))
             if kind == "approval":
-                return ApprovalBlock(index, id_, name, text_of(members.get("arguments")), complete=complete, meta=meta)
+                arguments = sanitize(as_text(members.get("arguments")))
+                return ApprovalBlock(index, id_, name, arguments, complete=complete, meta=meta)
             if kind == "tool_result":
-                output = members.get("output", members.get("tools"))
+                output, call_id = members.get(OUTPUTS[item.type]), id_of(members.get("call_id")) or None
                 content = None if output is None else compact(output)
-                return ToolResultBlock(
-                    index, text_of(members.get("call_id")) or None, item.type, content, complete=complete, meta=meta
-                )
+                return ToolResultBlock(index, call_id, item.type, content, complete=complete, meta=meta)
             return OtherBlock(index, item.type or "unknown", compact(members), complete=complete, meta=meta)
 
         return self.answer.open_whole(kind, make, None if kind == "other" else self._meta(item.members))
@@ -745,9 +908,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _warm_text(self, kind: str, event: _Event, block: OpenBlock) -> None:
         self._warm(kind, event, block, event.content_index, partial(TextDelta, block.index), block)
 
-    def _warm_call(self, kind: str, event: _Event, call: OpenBlock, part: Any) -> None:
-        if isinstance(call, OpenCall):
-            self._warm(kind, event, call, part, partial(ToolCallDelta, call.index, call.id), call)
+    def _warm_call(self, kind: str, event: _Event, call: OpenCall, part: Any) -> None:
+        self._warm(kind, event, call, part, partial(ToolCallDelta, call.index, call.id), call)
 
     def _warm(self, kind: str, event: _Event, block: OpenBlock, part: Any, say: Say, pieces: Pieces) -> None:
         """Let another delta of that block take the short way.
@@ -760,11 +922,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             say: The event of a piece.
             pieces: Where it goes.
         """
-        decode = _HOT.get(kind)
-        if self.hot and decode is not None and not block.half and block.index in self.answer.open:
-            self.more = self._more(decode, event.output_index, part if part is not None else 0, say, pieces)
+        decode, index = _HOT.get(kind), whole_number(event.output_index)
+        if not self.hot or decode is None or index is None or block.half or block.index not in self.answer.open:
+            return
+        self.more = self._more(decode, index, whole_number(part) or 0, say, pieces)
 
-    def _more(self, decode: Callable[[bytes], Any], index: object, part: object, say: Say, pieces: Pieces) -> More:
+    def _more(self, decode: Callable[[bytes], Any], index: int, part: int, say: Say, pieces: Pieces) -> More:
         size, depth = self._shallow, self.answer.max_depth
 
         tail = pieces.tail_to_add_to()
@@ -794,9 +957,6 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
         return more
 
-
-PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text", "text": "text", "refusal": "refusal"}
-"""Content parts that are visible; ``reasoning_text`` belongs to the reasoning of its item."""
 
 EVENTS: Final[Mapping[str, Callable[[OpenAIResponsesNormalizer, _Event], None]]] = {
     "response.created": OpenAIResponsesNormalizer._created,
@@ -832,7 +992,7 @@ EVENTS: Final[Mapping[str, Callable[[OpenAIResponsesNormalizer, _Event], None]]]
     "response.apply_patch_call_operation_diff.done": OpenAIResponsesNormalizer._arguments_done,
     "response.shell_call_command.added": OpenAIResponsesNormalizer._command,
     "response.shell_call_command.delta": OpenAIResponsesNormalizer._command_delta,
-    "response.shell_call_command.done": OpenAIResponsesNormalizer._command,
+    "response.shell_call_command.done": OpenAIResponsesNormalizer._command_done,
     "response.audio.delta": OpenAIResponsesNormalizer._audio_delta,
     "response.audio.done": OpenAIResponsesNormalizer._audio_done,
     "response.audio.transcript.delta": OpenAIResponsesNormalizer._transcript_delta,
