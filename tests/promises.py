@@ -312,10 +312,15 @@ def texts_of(value: Any) -> Iterator[str]:
 
 def is_json(text: str) -> bool:
     try:
-        json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_constant=_refuse, parse_int=whole)
     except ValueError:
         return False
     return True
+
+
+def whole(digits: str) -> int | str:
+    """The number; its digits where they are more than Python reads."""
+    return int(digits) if len(digits) < 4300 else digits
 
 
 def _refuse(constant: str) -> None:

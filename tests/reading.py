@@ -14,7 +14,7 @@ from _pytest.mark.structures import ParameterSet
 from streamfold import Done, ErrorEvent, Event, JSONText, Raw, Snapshot, Stop, StreamAccumulator, Usage, encode_event
 from streamfold.events import StopReason
 from streamfold.providers.registry import normalizer
-from tests.promises import broken, is_json
+from tests.promises import broken, is_json, whole
 
 Row = tuple[Any, ...]
 
@@ -89,7 +89,7 @@ def own_words(event: Event) -> Event:
 
 def alike(events: Iterable[Event]) -> list[Any]:
     """Events by what they say: the letters in which the wire wrote its JSON do not count."""
-    return [_plain(json.loads(encode_event(event))) for event in events]
+    return [_plain(json.loads(encode_event(event), parse_int=whole)) for event in events]
 
 
 def _plain(value: Any) -> Any:
@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
     if isinstance(value, str) and value[:1] in ("{", "[", '"') and is_json(value):
-        return ["JSON", json.loads(value)]
+        return ["JSON", json.loads(value, parse_int=whole)]
     return value
 
 

@@ -7,7 +7,9 @@ said besides, as JSON text: item ids, a signature on a text part, whether an id 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+import json
+import math
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -47,14 +49,40 @@ class JSONText(str):
     def decoded(self) -> Any:
         """The value: dicts, lists, text, numbers, booleans or None, fresh at each call.
 
+        A number that Python cannot hold (``1e999``, five thousand digits) is None.
+
         Raises:
             Malformed: The text is no JSON (only possible for an instance that somebody made by hand), or nests deeper
                 than Python can follow (only where ``max_depth`` was lifted).
         """
         try:
-            return msgspec.json.decode(self.encode())
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as fault:
+            return _decoded(self)
+        except (ValueError, RecursionError) as fault:
             raise Malformed(f"not JSON: {fault}", 0) from None
+
+
+def _decoded(text: JSONText) -> Any:
+    data = text.encode()
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return _GRAMMAR.decode(text)  # msgspec admits no number beyond a float, and no integer of 4301 digits
+
+
+def _integer(digits: str) -> int | None:
+    return int(digits) if len(digits) < 4300 else None  # more make int() raise ValueError
+
+
+def _float(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+_GRAMMAR: Final = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_no_number)
 
 
 class Citation(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="citation"):

@@ -27,6 +27,7 @@ __all__ = [
     "DepthExceeded",
     "Payload",
     "Reader",
+    "as_text",
     "compact",
     "depth_exceeds",
     "is_done",
@@ -156,7 +157,7 @@ def lenient(payload: Payload, *, max_depth: int | None = limits.MAX_DEPTH, halve
     if isinstance(payload, dict):
         if _object_depth_exceeds(payload, max_depth):
             raise DepthExceeded
-        return _without_surrogates(payload, halves)
+        return _plain(payload, halves)
     text = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else payload
     if depth_exceeds(text.encode("utf-8", "replace"), max_depth):
         raise DepthExceeded
@@ -166,17 +167,23 @@ def lenient(payload: Payload, *, max_depth: int | None = limits.MAX_DEPTH, halve
         raise DepthExceeded from None
     except ValueError as fault:
         raise BadJSON(str(fault)) from None
-    return _without_surrogates(value, halves) if _SURROGATE_ESCAPE.search(text) else value
+    return _plain(value, halves) if _SURROGATE_ESCAPE.search(text) else value
 
 
 _JSON_SPACE: Final = " \t\r\n"
 
 
-def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) < 4300 else float(digits)  # more make int() raise ValueError
+def _integer(digits: str) -> int | None:
+    return int(digits) if len(digits) < 4300 else None  # more make int() raise ValueError
 
 
-_LENIENT: Final = json.JSONDecoder(strict=False, parse_int=_integer)
+def _float(number: str | float) -> float | None:
+    """NaN, Infinity and what lies beyond are no numbers that JSON can say again: they count as null."""
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
+_LENIENT: Final = json.JSONDecoder(strict=False, parse_int=_integer, parse_float=_float, parse_constant=_float)
 _SURROGATE_ESCAPE: Final = re.compile("\\\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _UNPAIRED: Final = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _UNPAIRED_INSIDE: Final = re.compile(
@@ -205,19 +212,20 @@ def _joined(text: str) -> str:
 _HAS_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 
 
-def _without_surrogates(value: Any, halves: Collection[str]) -> Any:
+def _plain(value: Any, halves: Collection[str]) -> Any:
+    """The value without unpaired surrogates and numbers that JSON has no word for."""
     if isinstance(value, str):
         return sanitize(value)
     if isinstance(value, list | tuple):
-        return [_without_surrogates(item, halves) for item in value]
+        return [_plain(item, halves) for item in value]
     if isinstance(value, dict):
         return {
             sanitize(str(key)): _joined(_UNPAIRED_INSIDE.sub("\ufffd", item))
             if key in halves and isinstance(item, str)
-            else _without_surrogates(item, halves)
+            else _plain(item, halves)
             for key, item in value.items()
         }
-    return value
+    return _float(value) if isinstance(value, float) else value
 
 
 def read_object(payload: Payload, max_depth: int | None, halves: Collection[str] = ()) -> dict[str, Any] | None:
@@ -249,14 +257,20 @@ def compact(value: object) -> JSONText:
         return JSONText(json.dumps(_writable(value), separators=(",", ":"), ensure_ascii=False))
 
 
+def as_text(value: object) -> str:
+    """Text as it is, nothing for None, and any other value as the JSON that it should have been sent as.
+
+    Plain text, for members that are text whatever it says: :class:`JSONText` is embedded where an event is encoded.
+    """
+    return "" if value is None else str(value if isinstance(value, str) else compact(value))
+
+
 def _writable(value: Any) -> Any:
-    value = _without_surrogates(value, ())
+    value = _plain(value, ())
     if isinstance(value, dict):
         return {key: _writable(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
         return [_writable(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 

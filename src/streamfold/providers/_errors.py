@@ -6,7 +6,7 @@ import re
 from typing import Any, Final, cast
 
 from streamfold.events import ErrorEvent
-from streamfold.payloads import compact, sanitize
+from streamfold.payloads import as_text, compact, sanitize
 
 __all__ = ["error_body", "provider_error", "truncated"]
 
@@ -95,9 +95,8 @@ def _message(error: object, members: Members, payload: Members) -> str:
         if isinstance(value, str) and value:
             return sanitize(value)
         if isinstance(value, list) and value:  # FastAPI lists what is wrong, field by field
-            return compact(value)
-    nested = payload.get("detail")
-    return str(compact(nested)) if nested else ""
+            return as_text(value)
+    return as_text(payload.get("detail") or "")
 
 
 def _retry_after_ms(members: Members, payload: Members) -> int | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from streamfold.payloads import compact, is_json, sanitize
+from streamfold.payloads import as_text, is_json, sanitize
 from streamfold.providers._answer import Answer
 from streamfold.providers._open_blocks import OpenCall
+from streamfold.providers._usage import whole
 
 __all__ = ["Call", "Fragments"]
 
@@ -20,7 +21,7 @@ _OWN: Final = frozenset({"index", "id", "type", "function", "custom", "name", "a
 class Call:
     """A call of one choice: begun by its first fragment, open in the answer once its name and its id are settled."""
 
-    __slots__ = ("checked", "finished", "gathered", "id", "index", "is_json", "meta", "name", "open")
+    __slots__ = ("finished", "gathered", "id", "index", "is_json", "looks", "meta", "name", "open")
 
     def __init__(self, id: str | None, index: object, *, is_json: bool) -> None:  # noqa: A002 - the wire's own name
         self.id, self.index, self.is_json = id, index, is_json
@@ -29,7 +30,7 @@ class Call:
         self.meta: Members = {}
         self.open: OpenCall | None = None
         self.finished = False
-        self.checked = -1  # length of the arguments when they were last looked at
+        self.looks = 0  # at whether the arguments are whole
 
 
 class Fragments:
@@ -39,14 +40,13 @@ class Fragments:
         self._answer, self._choice = answer, choice
         self._calls: list[Call] = []  # that are not finished
         self._by_id: dict[str, Call] = {}
-        self._by_index: dict[object, Call] = {}
+        self._by_index: dict[int | str | None, Call] = {}
 
     def add(self, entry: Members) -> Call | None:
         """Take one entry of ``tool_calls`` in; the call that it went to, None if it is nobody's."""
         function, is_json_kind = _function_of(entry)
         id_, name = _present(entry.get("id")), _present(function.get("name"))
-        index = entry.get("index")
-        index = index if isinstance(index, int | str | None) else None
+        index = _place(entry.get("index"))
         call = self._find(id_, index, name, is_json=is_json_kind)
         if call is None or call.finished:
             self._answer.raw(name="tool_calls")
@@ -58,21 +58,29 @@ class Fragments:
         self._arguments(call, function.get("arguments", function.get("input")))
         return call
 
-    def finish_whole(self) -> None:
+    def at(self, index: object) -> Call | None:
+        """The call that this index means."""
+        return self._by_index.get(_place(index))
+
+    def finish_whole(self, *, cut: bool) -> None:
         """The provider named a finish reason: calls with whole arguments are finished.
 
         Those without wait for the terminal sign: some servers name the reason before the last fragment.
+
+        Args:
+            cut: See :meth:`finish`.
         """
         for call in self._calls:
             if self._is_whole(call):
-                self._finish(call)
+                self._finish(call, cut=cut)
         self._calls = [call for call in self._calls if not call.finished]
 
     def finish(self, *, cut: bool) -> None:
         """The provider is through with its calls.
 
         Args:
-            cut: It ran out of tokens, so that blank arguments are not "none" but "none yet" (seen at DeepSeek).
+            cut: It broke off, so that blank arguments are not "none" but "none yet" (seen at DeepSeek), and nobody
+                knows whether plain text is whole.
         """
         for call in self._calls:
             self._finish(call, cut=cut)
@@ -86,18 +94,18 @@ class Fragments:
 
     # -- the seven steps ----------------------------------------------------------------------------------------------
 
-    def _find(self, id_: str | None, index: object, name: str | None, *, is_json: bool) -> Call | None:
+    def _find(self, id_: str | None, index: int | str | None, name: str | None, *, is_json: bool) -> Call | None:
         if id_ is not None:
             return self._by_id.get(id_) or self._named_by(id_, index) or self._new(id_, index, is_json=is_json)
         at_index = self._by_index.get(index)
-        if name is not None and (at_index is None or self._has_whole_json(at_index)):
+        if name is not None and (at_index is None or (at_index.name and self._has_whole_json(at_index))):
             return self._new(None, index, is_json=is_json)
         if at_index is not None and not at_index.finished:
             return at_index
         unfinished = [call for call in self._calls if not self._has_whole_json(call)]
         return unfinished[0] if len(unfinished) == 1 else None
 
-    def _named_by(self, id_: str, index: object) -> Call | None:
+    def _named_by(self, id_: str, index: int | str | None) -> Call | None:
         """The call at that index, if it has neither an id nor arguments yet: the new id is its own."""
         call = self._by_index.get(index)
         if call is None or call.id is not None or call.open is not None or call.gathered:
@@ -106,7 +114,7 @@ class Fragments:
         self._by_id[id_] = call
         return call
 
-    def _new(self, id_: str | None, index: object, *, is_json: bool) -> Call:
+    def _new(self, id_: str | None, index: int | str | None, *, is_json: bool) -> Call:
         call = Call(id_, index, is_json=is_json)
         self._calls.append(call)
         self._by_index[index] = call
@@ -133,7 +141,7 @@ class Fragments:
             call.open.name = call.name
 
     def _arguments(self, call: Call, value: object) -> None:
-        piece = value if isinstance(value, str) else "" if value is None else compact(value)
+        piece = as_text(value)
         if call.open is None and piece:
             call.gathered.append(piece)
         elif piece and call.open is not None:
@@ -150,7 +158,8 @@ class Fragments:
             return
         call.meta.update(extra)
         if call.open is not None:
-            call.open.meta = {**(call.open.meta or {}), **call.meta}
+            call.open.meta = call.open.meta or {}
+            call.open.meta.update(extra)
 
     def _open(self, call: Call) -> None:
         if call.open is not None:
@@ -167,20 +176,25 @@ class Fragments:
     def _is_whole(self, call: Call) -> bool:
         if call.open is None or call.open.is_empty():
             return False
-        text = call.open.whole()
-        if len(text) == call.checked:
-            return False
-        call.checked = len(text)
-        return not call.is_json or is_json(text)
+        if not call.is_json:
+            return True
+        call.looks += 1  # a reason on every chunk must not cost a look at all of the arguments each time
+        return is_json(call.open.whole()) if call.looks <= _LOOKS else self._answer.has_whole_json(call.open)
 
     def _finish(self, call: Call, *, cut: bool = False) -> None:
         self._open(call)
         assert call.open is not None
         call.finished = True
-        blank = cut and not call.open.whole().strip()
-        self._answer.finish_call(
-            call.open, incomplete=blank or not call.name
-        )  # one without a name is reported, not run
+        halved = cut and (not call.is_json or not call.open.whole().strip())
+        self._answer.finish_call(call.open, incomplete=halved or not call.name)  # without a name it is told, not run
+
+
+_LOOKS: Final = 8
+
+
+def _place(index: object) -> int | str | None:
+    """What can be an index: a number, or text where somebody counts in words."""
+    return index if isinstance(index, str) else whole(index)
 
 
 def _function_of(entry: Members) -> tuple[Members, bool]:

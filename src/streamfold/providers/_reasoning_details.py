@@ -25,11 +25,12 @@ class DetailsEntry:
         self.pieces: dict[str, list[str]] = {}
 
     def add(self, fragment: Members) -> None:
+        first = not self.members
         for name, value in fragment.items():
             if name in _GROWING and isinstance(value, str):
                 self.pieces.setdefault(name, []).append(value)
                 self.members.setdefault(name, "")
-            elif value is not None or name not in self.members:
+            elif first or value not in (None, ""):  # a later blank takes no signature back
                 self.members[name] = value
 
     def goes_on(self, piece: str, detail: Any) -> bool:
@@ -63,7 +64,7 @@ class ReasoningDetails:
         entries = self._entries.setdefault(member, {})
         for fragment in fragments:
             index = fragment.get("index")
-            key = (index, text_of(fragment.get("type"))) if isinstance(index, int) else len(entries)
+            key = (index, text_of(fragment.get("type"))) if type(index) is int else len(entries)
             self.last = entries.get(key)
             if self.last is None:
                 self.last = entries[key] = DetailsEntry()

@@ -6,6 +6,7 @@ chunks.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -48,7 +49,7 @@ CHAT: Final[Places] = {
 }
 """Where Chat Completions, Responses and all that copy them keep their counts."""
 
-USD_PER_TICK: Final = 1e-10  # xAI's unit: 10^10 ticks to the dollar
+TICKS_PER_USD: Final = 10**10  # xAI's unit
 
 
 def whole(value: Any) -> int | None:
@@ -113,8 +114,13 @@ def cost_usd(members: Members) -> float | None:
     """What the provider says the answer cost, in US dollars."""
     ticks = whole(members.get("cost_in_usd_ticks"))
     if ticks is not None:
-        return ticks * USD_PER_TICK
+        return _divided(ticks, TICKS_PER_USD)
     cost = members.get("cost")  # OpenRouter: a number; Perplexity: an object
     if isinstance(cost, dict):
         cost = cast("Members", cost).get("total_cost", cast("Members", cost).get("usd"))
-    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
+    return _divided(cost, 1) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
+
+
+def _divided(number: float, divisor: int) -> float | None:
+    """The nearest float; None of what is beyond all floats."""
+    return number / divisor if abs(number) <= sys.float_info.max else None

@@ -8,7 +8,7 @@ a choice, as the message that the chunks add up to has one member for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -19,7 +19,7 @@ from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_e
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import error_body, provider_error
-from streamfold.providers._fragments import Fragments
+from streamfold.providers._fragments import Call, Fragments
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript
 from streamfold.providers._reasoning_details import DetailsEntry, ReasoningDetails
 from streamfold.providers._table import END, BaseNormalizer, More, Say, text_of, whole_number
@@ -39,6 +39,7 @@ FINISH_REASONS: Final[Mapping[str, StopReason]] = {
     "sensitive": "refusal",  # Z.ai
 }
 """What ``finish_reason`` means; any other word is ``other``."""
+_BROKE_OFF: Final = ("error", "insufficient_system_resource", "network_error")  # Mistral, DeepSeek, Z.ai
 
 _OBJECTS: Final = ("chat.completion.chunk", "chat.completion", "text_completion")  # a tuple: it may be asked of a list
 _TEXTS: Final = ("content", "reasoning_content", "reasoning", "refusal")
@@ -47,7 +48,7 @@ _HALVES: Final = frozenset({*_TEXTS, "text", "thinking", "arguments", "input", "
 # -- the hot shapes ---------------------------------------------------------------------------------------------------
 # Nearly every chunk carries one piece of one member of choice 0 and nothing else. These structs admit that and no more
 # (what must be absent is typed None), so that the decoder proves the shape in C; all else it refuses, and the general
-# way below reads it. gc=False: they hold no cycle and are dropped at once.
+# way below reads it. gc=False: they hold no cycle and are dropped at once. Each is made when a stream first needs it.
 
 _Blank: TypeAlias = Literal[""] | None
 _ABSENT: Final = (
@@ -65,23 +66,8 @@ def _absent(*names: str) -> list[Any]:
     return [(name, None, None) for name in names]
 
 
-def _hot_chunk(choice: Any) -> Decode:
-    rare = _absent("usage", "error", "x_groq", "citations", "search_results")
-    return msgspec.json.Decoder(_struct("Chunk", [("choices", tuple[choice]), *rare])).decode
-
-
-def _hot_choice(*members: Any) -> Any:
-    fields: list[Any] = [("index", Literal[0], 0), ("finish_reason", _Blank, None), *_absent("usage"), *members]
-    return _struct("Choice", fields, rename={"piece": "text"})
-
-
-def _hot_delta(member: str, value: Any, *beside: Any) -> Decode:
-    """Chunks whose delta is this member, and ``beside`` it perhaps others."""
-    given = {member, *(name for name, *_ in beside)}
-    blank: list[Any] = [(name, _Blank, None) for name in _TEXTS if name not in given]
-    absent = _absent(*(name for name in _ABSENT if name not in given))
-    delta = _struct("Delta", [("piece", value), *beside, *blank, *absent], rename={"piece": member})
-    return _hot_chunk(_hot_choice(("delta", delta)))
+def _blank(*names: str) -> list[Any]:
+    return [(name, _Blank, None) for name in names]
 
 
 class _Function(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -107,17 +93,39 @@ class _Detail(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 _DETAILS: Final = ("reasoning_details", tuple[_Detail])
-_HOT: Final[Mapping[str, Decode]] = {
-    "content": _hot_delta("content", str),
-    "reasoning_content": _hot_delta("reasoning_content", str),
-    "reasoning": _hot_delta("reasoning", str),
-    "reasoning_content, reasoning_details": _hot_delta("reasoning_content", str, _DETAILS),
-    "reasoning, reasoning_details": _hot_delta("reasoning", str, _DETAILS),
-    "refusal": _hot_delta("refusal", str),
-    "tool_calls": _hot_delta("tool_calls", tuple[_Fragment]),
-    # the legacy completions endpoint has no delta
-    "text": _hot_chunk(_hot_choice(("piece", str), *_absent("delta"))),
+_HOT: Final[Mapping[str, Any]] = {  # members that a chunk brings something of: the type of the first
+    "content": str,
+    "reasoning_content": str,
+    "reasoning": str,
+    "reasoning_content, reasoning_details": str,
+    "reasoning, reasoning_details": str,
+    "refusal": str,
+    "tool_calls": tuple[_Fragment],
+    "text": str,  # of the legacy completions endpoint
 }
+
+
+@cache
+def _hot(shape: str, unnamed: tuple[str, ...]) -> Decode:
+    """What decodes chunks of this shape.
+
+    Args:
+        shape: One of ``_HOT``.
+        unnamed: What the answer has not been told yet of its id and model, which the chunk must not tell either.
+    """
+    choice: list[Any] = [("index", Literal[0], 0), ("finish_reason", _Blank, None), *_absent("usage")]
+    if shape == "text":  # there is no delta
+        choice += [("piece", str), *_absent("delta", "message")]
+    else:
+        member, details = shape.split(", ")[0], [_DETAILS] if ", " in shape else []
+        given = {member, *(name for name, _ in details)}
+        delta = [("piece", _HOT[shape]), *details, *_blank(*(name for name in _TEXTS if name not in given))]
+        delta += _absent(*(name for name in _ABSENT if name not in given))
+        choice.append(("delta", _struct("Delta", delta, rename={"piece": member})))
+    one: Any = _struct("Choice", choice, rename={"piece": "text"})
+    chunk: list[Any] = [*_blank(*unnamed), ("choices", tuple[one])]
+    chunk += _absent("usage", "error", "x_groq", "citations", "search_results")
+    return msgspec.json.Decoder(_struct("Chunk", chunk)).decode
 
 
 # What reads another chunk of the same members, given where its piece goes. A chunk that nests too deep is longer than
@@ -203,6 +211,7 @@ class _Choice(msgspec.Struct, gc=False):
 class _Chunk(msgspec.Struct, gc=False):
     id: Any = None
     type: Any = None
+    event_type: Any = None
     object: Any = None
     model: Any = None
     choices: tuple[_Choice, ...] | None = None
@@ -247,7 +256,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
         self._sources: list[tuple[str, str | None]] = []  # what the whole answer rests on (Perplexity, xAI)
         self._cited = 0
         self._shape = ""  # the members that the chunk brings something of
-        self._call: OpenCall | None = None  # that its fragment went to
+        self._call: Call | None = None  # that its fragment went to
         self._call_index: object = None
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
@@ -262,7 +271,8 @@ class OpenAIChatNormalizer(BaseNormalizer):
             if len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth):
                 try:
                     chunk = _DECODE(payload)
-                    answer.kind = chunk.object if chunk.type is None else None
+                    if chunk.type is None is chunk.event_type and type(chunk.object) is str:
+                        answer.kind = chunk.object
                 except DECODE_ERRORS:
                     pass
         if chunk is None:
@@ -274,24 +284,35 @@ class OpenAIChatNormalizer(BaseNormalizer):
         choices, usage = chunk.choices or (), chunk.usage
         if usage or chunk.x_groq is not None:
             self._read_usage(chunk)
-        if chunk.error or chunk.object == "error" or (not choices and answer.event_name() == "error"):
+        fresh = chunk.citations is not None and self._read_sources(chunk.citations, chunk.search_results)
+        known = chunk.choices is not None or chunk.object in _OBJECTS
+        failed = chunk.error or (not choices and "error" in (chunk.object, answer.event_name()))
+        finished = False
+        for choice in choices:
+            delta = choice.message if choice.delta is None and chunk.object == "chat.completion" else choice.delta
+            state = self._choice(choice, delta)
+            reason = choice.finish_reason
+            if reason and type(reason) is str and not failed:
+                self._finish(state, reason)
+                finished = True
+        if fresh and not self._cite_sources():
+            answer.raw(name="citations")
+        if failed:
             members = read_object(payload, None) or {}
             self._fail(error_body(members) or provider_error(None, members))
             return True
-        if not choices and not usage:  # Azure's filter results, llama.cpp's progress
-            answer.raw(name="choices")
-        if chunk.citations is not None:
-            self._read_sources(chunk)
-        for choice in choices:
-            self._choice(choice, choice.message if chunk.object == "chat.completion" else choice.delta)
-        if self._shape and not usage and len(choices) == len(self._choices) == 1:
+        if finished:
+            answer.said()
+        elif not choices and not usage:  # Azure's filter results, llama.cpp's progress
+            answer.raw(name="choices", known=known)
+        elif self._shape and not usage and len(choices) == len(self._choices) == 1:
             self._warm()
-        return chunk.choices is not None or chunk.object in _OBJECTS
+        return known
 
-    def _choice(self, choice: _Choice, delta: Any) -> None:
+    def _choice(self, choice: _Choice, delta: Any) -> _OpenChoice:
         index = choice.index
         if type(index) is not int or index < 0:
-            index = 0
+            index = max(_usage.whole(index) or 0, 0)
         state = self._choices.get(index)
         if state is None:
             state = self._choices[index] = _OpenChoice(index)
@@ -304,16 +325,21 @@ class OpenAIChatNormalizer(BaseNormalizer):
             self._text(state, choice.text)
             self._shape = "text"
         if self._sources:
-            self._cite_sources(state)
+            self._cite_sources()
         if choice.usage:  # Moonshot
             self._merge_usage(choice.usage)
-        reason = choice.finish_reason
-        if reason and type(reason) is str:
-            self.answer.stop(index, FINISH_REASONS.get(reason, "other"), reason)
-            self._finish_choice(state)
-            if state.calls is not None:
-                state.calls.finish_whole()
-            self.answer.meant = True
+        return state
+
+    def _finish(self, state: _OpenChoice, reason: str) -> None:
+        self.answer.stop(state.index, FINISH_REASONS.get(reason, "other"), reason)
+        self._finish_choice(state)
+        if state.calls is not None:
+            state.calls.finish_whole(cut=self._broke_off(state))
+
+    def _broke_off(self, state: _OpenChoice) -> bool:
+        """Whether the reason for the choice's end is that it could not go on."""
+        stop = self.answer.stops.get(state.index)
+        return stop is not None and (stop.reason == "length" or stop.raw in _BROKE_OFF)
 
     def _finish_choice(self, state: _OpenChoice) -> None:
         """A finish reason, or the terminal sign: text is whole. What comes later opens new blocks."""
@@ -325,10 +351,9 @@ class OpenAIChatNormalizer(BaseNormalizer):
         state.text = state.refusal = state.reasoning = state.details = state.media = state.transcript = None
 
     def _finish_calls(self, state: _OpenChoice) -> None:
-        """The terminal sign: so are the calls, but for those that never had arguments when the tokens ran out."""
+        """The terminal sign: so are the calls, but for those that the tokens cut."""
         if state.calls is not None:
-            stop = self.answer.stops.get(state.index)
-            state.calls.finish(cut=stop is not None and stop.reason == "length")
+            state.calls.finish(cut=self._broke_off(state))
 
     def _settle(self, state: _OpenChoice) -> None:
         """Give the blocks what stands beside their text."""
@@ -341,29 +366,37 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     def _warm(self) -> None:
         """Let the next chunk take the short way, if it is another piece of the same: its shape is proven then."""
-        state, decode = self._choices.get(0), _HOT.get(self._shape)
-        if state is None or decode is None or not self.hot:
+        state, shape, answer, size = self._choices.get(0), self._shape, self.answer, self._shallow
+        if state is None or shape not in _HOT or not self.hot:
             return
-        size = self._shallow
-        match self._shape:
+        unnamed = (*(() if answer.id else ("id",)), *(() if answer.model else ("model",)))
+        decode = _hot(shape, unnamed)
+        match shape:
             case "content" | "text" | "refusal":
-                text = self._open(state.refusal if self._shape == "refusal" else state.text)
+                text = self._open(state.refusal if shape == "refusal" else state.text)
                 if text is not None:
                     self.more = _more_text(decode, partial(TextDelta, text.index), text, size)
             case "tool_calls":
-                call, index = self._open(self._call), self._call_index
-                if call is not None and call.scanner is None and type(index) is int:
+                call, index = self._to_add_to(state), self._call_index
+                if call is not None:
                     say = partial(ToolCallDelta, call.index, call.id)
                     self.more = _more_arguments(decode, say, call, index, size)
             case _:
                 block, entry = self._open(state.reasoning), state.details.last if state.details else None
                 if block is not None and block.parts:
                     pieces, thought = block.parts[0], partial(ReasoningDelta, block.index)
-                    self.more = (
-                        _more_text(decode, thought, pieces, size)
-                        if entry is None
-                        else _more_detailed(decode, thought, pieces, entry, size)
-                    )
+                    if ", " not in shape:
+                        self.more = _more_text(decode, thought, pieces, size)
+                    elif entry is not None and type(entry.members.get("index")) is int:
+                        self.more = _more_detailed(decode, thought, pieces, entry, size)
+
+    def _to_add_to(self, state: _OpenChoice) -> OpenCall | None:
+        """The call that the fragment went to, if one of its index alone goes there too, unlooked at."""
+        call, index = self._call, self._call_index
+        if call is None or type(index) is not int or state.calls is None or state.calls.at(index) is not call:
+            return None
+        found = self._open(call.open)
+        return found if found is not None and found.scanner is None else None
 
     def _open(self, block: B | None) -> B | None:
         """The block, if a piece may go straight to it: it is open, and no half of a character is waiting."""
@@ -435,30 +468,35 @@ class OpenAIChatNormalizer(BaseNormalizer):
             self._think(state, value)
             self._shape = "reasoning"
 
-    def _structured_reasoning(self, state: _OpenChoice, value: Any, delta: Members) -> None:
-        """Structured reasoning: its text counts only where no plain text stands beside it."""
-        for member in ("reasoning_details", "thinking_blocks"):
-            entries = _objects(delta.get(member))
-            if value is not delta.get(member) or not entries:
-                continue
-            if not (text_of(delta.get("reasoning_content")) or text_of(delta.get("reasoning"))):
-                for entry in entries:
-                    self._think(state, text_of(entry.get("text") or entry.get("summary") or entry.get("thinking")))
-            block = self._reasoning_block(state)
-            if state.details is None:
-                state.details = ReasoningDetails()
-            signature = state.details.add(member, entries)
-            self._shape += f", {member}"
-            if signature is not None:
-                self.answer.last_signature = signature
-                self.answer.raw(index=block.index, name=member)
+    def _reasoning_details(self, state: _OpenChoice, value: Any, delta: Members) -> None:
+        self._structured_reasoning(state, "reasoning_details", value, delta)
+
+    def _thinking_blocks(self, state: _OpenChoice, value: Any, delta: Members) -> None:
+        self._structured_reasoning(state, "thinking_blocks", value, delta)
+
+    def _structured_reasoning(self, state: _OpenChoice, member: str, value: Any, delta: Members) -> None:
+        """Its text counts only where the same does not stand beside it."""
+        entries = _objects(value)
+        if not entries:
+            return
+        beside = text_of(delta.get("reasoning_content")) or text_of(delta.get("reasoning"))
+        if not beside and (member == "reasoning_details" or not _objects(delta.get("reasoning_details"))):
+            for entry in entries:
+                self._think(state, text_of(entry.get("text") or entry.get("summary") or entry.get("thinking")))
+        block = self._reasoning_block(state)
+        if state.details is None:
+            state.details = ReasoningDetails()
+        signature = state.details.add(member, entries)
+        self._shape += f", {member}"
+        if signature is not None:
+            self.answer.last_signature = signature
+            self.answer.raw(index=block.index, name=member)
 
     def _tool_calls(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if state.calls is None:
             state.calls = Fragments(self.answer, state.index)
         for entry in _objects(value if isinstance(value, list) else [value]):
-            call = state.calls.add(entry)
-            self._call, self._call_index = call.open if call is not None else None, entry.get("index")
+            self._call, self._call_index = state.calls.add(entry), entry.get("index")
         self._shape = "tool_calls"
 
     def _function_call(self, state: _OpenChoice, value: Any, delta: Members) -> None:
@@ -539,24 +577,28 @@ class OpenAIChatNormalizer(BaseNormalizer):
             self._usage = _usage.merge(self._usage, usage)
             self.answer.report(_usage.read(self._usage))
 
-    def _read_sources(self, chunk: _Chunk) -> None:
+    def _read_sources(self, urls: Any, results: Any) -> bool:
         """A growing list of addresses that every chunk repeats (Perplexity), or that the last one brings (xAI)."""
-        urls = chunk.citations
-        if not isinstance(urls, list) or len(urls) <= len(self._sources):
-            return
-        titles = {text_of(found.get("url")): text_of(found.get("title")) for found in _objects(chunk.search_results)}
-        for url in urls[len(self._sources) :]:
-            self._sources.append((text_of(url), titles.get(text_of(url)) or None))
+        fresh = urls[len(self._sources) :] if isinstance(urls, list) else ()
+        if not fresh:
+            return False
+        titles = {text_of(found.get("url")): text_of(found.get("title")) for found in _objects(results)}
+        self._sources += [(text_of(url), titles.get(text_of(url)) or None) for url in fresh]
+        return True
 
-    def _cite_sources(self, state: _OpenChoice) -> None:
-        if state.text is None or state.index != 0:
-            return
+    def _cite_sources(self) -> bool:
+        """Whether all are told: they are of the text of choice 0, and wait where none is open."""
+        if self._cited == len(self._sources):
+            return True
+        text = self._choices[0].text if 0 in self._choices else None
+        if text is None:
+            return False
         for url, title in self._sources[self._cited :]:
             if url:
-                self.answer.cite(
-                    state.text, Citation(state.text.index, url, title, raw=compact({"url": url, "title": title}))
-                )
+                raw = compact({"url": url, "title": title})
+                self.answer.cite(text, Citation(text.index, url, title, raw=raw))
         self._cited = len(self._sources)
+        return True
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
@@ -590,8 +632,8 @@ _DELTA: Final[Mapping[str, Callable[[OpenAIChatNormalizer, _OpenChoice, Any, Mem
     # In the order in which a message holds them: a chunk can bring several.
     "reasoning_content": OpenAIChatNormalizer._reasoning_content,
     "reasoning": OpenAIChatNormalizer._reasoning,
-    "reasoning_details": OpenAIChatNormalizer._structured_reasoning,
-    "thinking_blocks": OpenAIChatNormalizer._structured_reasoning,
+    "reasoning_details": OpenAIChatNormalizer._reasoning_details,
+    "thinking_blocks": OpenAIChatNormalizer._thinking_blocks,
     "reasoning_encrypted": OpenAIChatNormalizer._reasoning_encrypted,
     "refusal": OpenAIChatNormalizer._refuse,
     "content": OpenAIChatNormalizer._content,
