@@ -450,7 +450,7 @@ class StreamAccumulator:
         """Open a block by its start. Where a delta has opened it, the start still names it; a second one does not."""
         block = self._block(start.index, kind, word)
         if block is not None and not block.named and block.name(start):
-            self._choices = max(self._choices, block.choice + 1)
+            self._count(block.choice)
             self._touch(block)
 
     def _text_delta(self, event: TextDelta) -> None:
@@ -530,15 +530,16 @@ class StreamAccumulator:
         known = self._blocks.get(index)
         if block.index != index:  # a mapping's slip: the event's own place counts, as with all others
             block = msgspec.structs.replace(block, index=index)
+        if known is None:
+            self._count(block.choice)
+            self._place(index, block)
+            self._settle()
+            return
         if type(block) is ToolCallBlock and _is_cancelled(known):  # it stays so, whatever its end says
             block = msgspec.structs.replace(block, state="cancelled")
         if known == block:
             return
-        self._choices = max(self._choices, block.choice + 1)
-        if known is None:
-            self._place(index, block)
-            self._settle()
-            return
+        self._count(block.choice)
         self._mark(index)
         self._blocks[index] = block
         if isinstance(known, _Open):
@@ -557,7 +558,7 @@ class StreamAccumulator:
         if event.reason is not None or not stops:
             stops.setdefault(0, Stop(0, event.reason, event.raw_reason, event.stop_sequence))
         self._stops = tuple(stops[choice] for choice in sorted(stops))
-        self._choices = max(self._choices, self._stops[-1].choice + 1)
+        self._count(self._stops[-1].choice)
         self._end("complete", complete=True)
         taken_back = {stop.choice for stop in self._stops if stop.takes_calls_back()}
         if taken_back:
@@ -601,6 +602,10 @@ class StreamAccumulator:
         message = f"an event names block {index}, which {why}"
         self._warn(ErrorEvent("protocol", message, "misplaced_event", fatal=False))
 
+    def _count(self, choice: int) -> None:
+        if choice >= self._choices:
+            self._choices = choice + 1
+
     def _mark(self, index: int) -> None:
         self._changed.add(index)
         self._snapshot = None
@@ -611,7 +616,8 @@ class StreamAccumulator:
         self._mark(block.index)
 
     def _place(self, index: int, block: _Open | Block) -> None:
-        self._mark(index)
+        self._changed.add(index)
+        self._snapshot = None
         self._blocks[index] = block
         if index < self._settled_to:
             self._settle_anew()
