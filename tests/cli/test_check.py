@@ -1,0 +1,76 @@
+"""``streamfold check``: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from streamfold import check
+from tests.cli.conftest import RECORDINGS, Run, Started, chat, text
+
+CUT = RECORDINGS / "openai-responses-cut.sse"
+WHOLE = RECORDINGS / "openai-responses-function-call.sse"
+FAILED = RECORDINGS / "anthropic-overloaded.sse"
+
+
+def test_one_finding_a_line(run: Run) -> None:
+    done = run("check", CUT)
+    found = list(check(CUT.read_bytes()))
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [str(finding) for finding in found]
+    assert done.stderr == "streamfold: 1 warning, 2 errors\n"
+
+
+def test_one_object_a_line(run: Run) -> None:
+    done = run("check", "--json", CUT)
+    found = list(check(CUT.read_bytes()))
+    assert done.returncode == 1
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {name: getattr(finding, name) for name in ("code", "severity", "offset", "message", "breaks")}
+        for finding in found
+    ]
+
+
+def test_nothing_wrong_is_nothing_said(run: Run) -> None:
+    done = run("check", WHOLE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_notes_alone_are_no_fault(run: Run) -> None:
+    done = run("check", FAILED)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[1:3] for line in done.stdout.splitlines()] == [["note", "in_band_error:"]]
+
+
+@pytest.mark.parametrize("chunk", ["1", "7"])
+def test_cuts_change_nothing(run: Run, chunk: str) -> None:
+    assert run("check", "--chunk", chunk, CUT).stdout == run("check", CUT).stdout
+
+
+def test_the_provider_decides_whose_rules_hold(run: Run) -> None:
+    wire = text("hello")
+    assert run("check", "--provider", "openai-chat", "-", stdin=wire).returncode == 0
+    done = run("check", "--provider", "anthropic", "-", stdin=wire)
+    assert done.returncode == 1
+    assert "truncated" in done.stdout
+
+
+def test_findings_come_while_the_pipe_is_open() -> None:
+    with Started("check", "--json", "--provider", "openai-chat", "-") as command:
+        command.feed(b"data: 7\n\n")
+        assert json.loads(command.line())["code"] == "not_an_object"
+        code, rest, said = command.end(chat({"content": "hi"}))
+    assert (code, rest.count(b"\n") > 0, said) == (1, True, b"streamfold: 1 warning, 1 note\n")
+
+
+def test_what_is_said_of_a_payload_cannot_touch_a_terminal(run: Run) -> None:
+    done = run("check", "-", stdin=b'data: "\x1b[31m\\u001b[31m"\n\n' + text("hello"))
+    assert "not_an_object" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_no_such_file(run: Run) -> None:
+    done = run("check", "nowhere.sse")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
