@@ -11,6 +11,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("STREAMFOLD_SHARED", ROOT.parent / "shared"))
+RECORDED = sorted(path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix in (".sse", ".json"))
+"""The recordings of our own."""
 REQUIRED = os.environ.get("STREAMFOLD_REQUIRE_SHARED") == "1"
 
 # No deadline: a busy machine is no fault of the code. Derandomised, so that a commit is green or red for everyone.

@@ -10,29 +10,55 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from streamfold.views.lines import cells
+from tests.conftest import RECORDED, ROOT
 
 DEMO = ROOT / "examples" / "demo.py"
-RECORDINGS = sorted((ROOT / "examples" / "recordings").glob("*.sse"))
 PRINTED = Path(__file__).parent / "golden" / "demo.txt"
+SURFACES = {"openai-responses", "openai-chat", "anthropic", "gemini", "gemini-interactions"}
+ROWS, COLUMNS = 50, 100
 
 
-@pytest.fixture(scope="module")
-def printed() -> str:
+def run(*names: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run([sys.executable, DEMO], env=environment, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, DEMO, *names], env=environment, capture_output=True, check=False, timeout=60)
     assert done.stderr == b""
     assert done.returncode == 0
     return done.stdout.decode()
 
 
-def test_the_demo_prints_what_it_did(printed: str) -> None:
+@pytest.fixture(scope="module")
+def screen() -> str:
+    return run()
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    return run(*(path.name for path in RECORDED))
+
+
+def test_the_demo_prints_what_it_did(screen: str) -> None:
     """Where it prints something better now: ``python examples/demo.py > tests/golden/demo.txt``."""
-    assert printed == PRINTED.read_text(encoding="utf-8")
+    assert screen == PRINTED.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
-def test_each_recording_is_shown(printed: str, recording: Path) -> None:
+def test_it_shows_every_surface_on_one_screen(screen: str) -> None:
+    rows = screen.splitlines()
+    assert len(rows) <= ROWS
+    assert max(map(cells, rows)) <= COLUMNS
+    heads = [row for row in rows if " bytes in reads of " in row]
+    assert {head.split("  ")[1].split(" · ")[0] for head in heads} == SURFACES
+    assert {"xai-chat", "xai-responses", "xai-messages"} <= {"-".join(head.split("-")[:2]) for head in heads}
+    assert sum(".json  " in head for head in heads) == 1
+
+
+def test_a_recording_that_is_not_there() -> None:
+    done = subprocess.run([sys.executable, DEMO, "none.sse"], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "no recording is called none.sse\n")
+
+
+@pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name)
+def test_each_recording_is_shown_in_full(printed: str, recording: Path) -> None:
     section = printed.split(f"━━ {recording.name} ")[1].split("\n━━ ")[0]
     body = recording.read_bytes()
     assert f"{len(body):,} bytes" in section
@@ -41,6 +67,7 @@ def test_each_recording_is_shown(printed: str, recording: Path) -> None:
         assert f"▸ {name} " in section
     assert ("truncated" in section) == ("cut" in recording.stem)
     assert ("overloaded_error" in section) == ("overloaded" in recording.stem)
+    assert ("refusal" in section) == ("blocked" in recording.stem)
 
 
 def names_of_calls(body: bytes) -> set[str]:

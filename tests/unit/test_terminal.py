@@ -43,10 +43,8 @@ from streamfold import (
 from streamfold.blocks import Citation
 from streamfold.views.lines import Line, cells, plain, wrap
 from streamfold.views.terminal import Drawing, draw, error_line, usage_line
-from tests.conftest import ROOT
+from tests.conftest import RECORDED
 from tests.evidence import cut
-
-RECORDINGS = sorted((ROOT / "examples" / "recordings").glob("*.sse"))
 
 
 def folded(*events: Event) -> Snapshot:
@@ -291,7 +289,7 @@ def test_what_is_still_open_at_the_end_is_drawn_as_the_answer_has_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name)
 @pytest.mark.parametrize("width", [None, 24, 79])
 def test_a_live_drawing_ends_as_the_drawing_of_the_whole(recording: Path, width: int | None) -> None:
     body = recording.read_bytes()

@@ -36,6 +36,8 @@ from streamfold.views.parts import GROWN_BY, PART_OF, CallPart, Part
 __all__ = ["Drawing", "draw", "error_line", "usage_line"]
 
 _CHOICES_SHOWN: Final = 8
+_SAY_LITTLE: Final = ("refusal", "other")
+"""Stop reasons that many words of providers mean."""
 
 _WITHHELD: Final[Mapping[str, str]] = {
     "open": "it is still streaming",
@@ -196,6 +198,8 @@ def _reasons(answer: Snapshot) -> Iterator[str]:
     for number in numbers[:_CHOICES_SHOWN]:
         stop = answer.choice(number).stop
         reason = one_line(stop.reason or stop.raw or "")
+        if stop.raw and stop.reason in _SAY_LITTLE:
+            reason += f" ({one_line(stop.raw)})"
         if reason:
             yield reason if len(numbers) == 1 else f"choice {number}: {reason}"
     if len(numbers) > _CHOICES_SHOWN:
