@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
@@ -160,16 +160,17 @@ class OpenMedia(OpenBlock):
     carry: str = ""
 
     def decode(self, piece: str) -> bytes:
-        """The bytes that the piece completes. White space is passed over, both alphabets are read."""
-        text = self.carry + "".join(piece.split()).rstrip("=").translate(_URL_SAFE)
+        """The bytes that the piece completes. Both alphabets are read; what is of neither is passed over."""
+        text = self.carry + _NO_BASE64.sub("", piece.translate(_URL_SAFE))
+        *padded, text = _PADDING.split(text) if "=" in text else (text,)  # where a run ends, the next begins a quartet
         whole = len(text) - len(text) % 4
         self.carry = text[whole:]
-        return _b64(text[:whole])
+        return b"".join([*map(_b64, padded), _b64(text[:whole])])
 
     def rest(self) -> bytes:
         """The bytes of an unpadded last quartet."""
         text, self.carry = self.carry, ""
-        return _b64(text + "=" * (-len(text) % 4)) if len(text) > 1 else b""
+        return _b64(text)
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
@@ -178,13 +179,15 @@ class OpenMedia(OpenBlock):
 
 
 _URL_SAFE: Final = str.maketrans("-_", "+/")
+_NO_BASE64: Final = re.compile("[^A-Za-z0-9+/=]+")
+_PADDING: Final = re.compile("=+")
 
 
 def _b64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text)
-    except (binascii.Error, ValueError):
-        return b""
+    """The bytes of a run without its padding; a single letter of a quartet holds none."""
+    if len(text) % 4 == 1:
+        text = text[:-1]
+    return base64.b64decode(text + "=" * (-len(text) % 4))
 
 
 class OpenTranscript(OpenBlock):
