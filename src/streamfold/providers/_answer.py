@@ -127,7 +127,7 @@ class Answer:
 
     def begin(self, out: list[Event]) -> list[Event]:
         """Start a batch whose events go into this list."""
-        self.out, self.before = out, len(out)
+        self.out = out
         if self.spans:
             self.spans, self.surplus = [], 0
         return out

@@ -226,6 +226,8 @@ def _places(block: OpenReasoning, members: Members) -> Members:
 
     Nothing where all are summary, which is what is taken for granted.
     """
+    if not (block.numbers or members.get("summary") or members.get("content")):
+        return {}
     shown = [number for number, part in enumerate(block.parts) if part.text()]
     place_of = {number: place for place, number in enumerate(shown)}
     places: Members = {}
@@ -237,33 +239,26 @@ def _places(block: OpenReasoning, members: Members) -> Members:
     return places if places != {"summary": [*range(len(shown))]} else {}
 
 
-class _Item:
+class _Item(msgspec.Struct, eq=False):
     """One output item while it streams."""
 
-    __slots__ = (
-        *("place", "type", "id", "members", "done", "listed"),
-        *("parts", "call", "thought", "whole", "command", "command_at"),
-    )
-
-    def __init__(self, place: object) -> None:
-        self.place = place  # its output index; without one its id, or None
-        self.type = ""
-        self.id = ""
-        self.members: Members = {}  # as its last event had them
-        self.parts: dict[tuple[str, int], OpenBlock] = {}  # of a message, by kind and content index
-        self.call: OpenCall | None = None
-        self.thought: OpenReasoning | None = None
-        self.whole: OpenWhole | None = None  # of any other item
-        self.command = self.command_at = 0  # of a shell call: which one is told, and where in the call it begins
-        self.done = False
-        self.listed = False  # found in the list of the terminal event
+    place: object = None  # its output index; without one its id, or None
+    type: str = ""
+    id: str = ""
+    members: Members = {}  # as its last event had them
+    parts: dict[tuple[str, int], OpenBlock] = {}  # of a message, by kind and content index
+    call: OpenCall | None = None
+    thought: OpenReasoning | None = None
+    whole: OpenWhole | None = None  # of any other item
+    command: int = 0  # of a shell call: which one is told
+    command_at: int = 0  # and where in the call it begins
+    done: bool = False
+    listed: bool = False  # found in the list of the terminal event
 
     def is_another(self, members: Members) -> bool:
         """Whether these members are of another item, which a host that does not number gives the same place."""
-        kind, id_ = text_of(members.get("type")), id_of(members.get("id"))
-        if not self.members:
-            return False
-        return (kind != "" and kind != self.type) or (self.done and id_ != "" and id_ != self.id)
+        kind = text_of(members.get("type"))
+        return (kind != "" and kind != self.type) or (self.done and id_of(members.get("id")) not in ("", self.id))
 
     def may_be(self, kind: str) -> bool:
         """Whether it can be the one that the terminal event lists with this type."""
@@ -338,7 +333,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         elif event.error and not kind:  # an error body in the place of a stream
             self._error(event)
             return False
-        if not answer.meant and len(answer.out) == answer.before:
+        if not answer.meant and not answer.ended and len(answer.out) == answer.before:
             answer.raw(index=self._concerned(event), known=handler is not None or kind in PROGRESS)
         return handler is not None or kind in PROGRESS
 
@@ -427,16 +422,18 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _item(self, event: _Event) -> _Item:
         """The item an event speaks of: by its index, else by its id, else the one that came last."""
-        item = self._known(event)
+        index = event.output_index
+        item = self._items.get(index) if type(index) is int else None
         if item is None:
-            index, id_ = whole_number(event.output_index), id_of(event.item_id)
-            item = self._new_item(id_ or None if index is None else index)
-            self._note_id(item, id_)
+            index, id_ = whole_number(index), id_of(event.item_id)
+            item = self._named(index, id_) or self._new_item(id_ or None if index is None else index, id_)
         self._latest = item
         return item
 
     def _known(self, event: _Event) -> _Item | None:
-        index, id_ = whole_number(event.output_index), id_of(event.item_id)
+        return self._named(whole_number(event.output_index), id_of(event.item_id))
+
+    def _named(self, index: int | None, id_: str) -> _Item | None:
         if index is None:
             return self._by_id.get(id_) if id_ else self._latest
         item = self._items.get(index)
@@ -447,23 +444,26 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             item.place, self._items[index] = index, item  # it had none so far
         return item
 
-    def _new_item(self, place: object) -> _Item:
-        item = self._items[place] = _Item(place)
+    def _new_item(self, place: object, id_: str) -> _Item:
+        item = self._items[place] = _Item(place, id=id_)
+        if id_:
+            self._by_id[id_] = item
         self._all.append(item)
         self.answer.hold(len(self._all))
         return item
 
-    def _note_id(self, item: _Item, id_: str) -> None:
+    def _note_id(self, item: _Item, members: Members) -> None:
         """Ids are taken from where an item is told of, not from its deltas: those may rotate, and are many."""
-        if id_:
+        id_ = members.get("id")
+        if id_ != item.id and (id_ := id_of(id_)):
             item.id, self._by_id[id_] = id_, item
 
     def _item_of(self, event: _Event, members: Members) -> _Item:
         """The item whose members these are."""
         event.item_id = event.item_id or members.get("id")
         item = self._item(event)
-        if item.is_another(members):
-            self._latest = item = self._new_item(item.place)
+        if item.members and item.is_another(members):
+            self._latest = item = self._new_item(item.place, id_of(members.get("id")))
         return item
 
     def _concerned(self, event: _Event) -> int | None:
@@ -501,7 +501,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         place tells which is which, else the order of those of one type.
         """
         items = self._all
-        if len(output) == len(items) and all(item.done for item in items):
+        if not output or (len(output) == len(items) and all([item.done for item in items])):
             return
         listed = [read_object(bytes(raw), None) for raw in output]
         kinds = [text_of(members.get("type")) if members else "" for members in listed]
@@ -534,7 +534,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _begin_item(self, item: _Item, members: Members) -> None:
         item.type, item.members = text_of(members.get("type")) or item.type, members
-        self._note_id(item, id_of(members.get("id")))
+        self._note_id(item, members)
         call = CALLS.get(item.type)
         if call is not None:
             item.call = self._open_call(call, members)
@@ -550,7 +550,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if not item.members:
             self._begin_item(item, members)
         item.members = members
-        self._note_id(item, id_of(members.get("id")))
+        self._note_id(item, members)
         if item.call is not None:
             self._finish_call(
                 item.call, CALLS[item.type], members, incomplete=text_of(members.get("status")) in unfinished
@@ -732,8 +732,13 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _finish_reasoning(self, block: OpenReasoning, members: Members) -> None:
         for family in FAMILIES:
-            others = {block.parts[ours].text(): ours for (name, _), ours in block.numbers.items() if name != family}
-            for number, entry in enumerate(_list_in(members, family)):
+            entries = _list_in(members, family)
+            others = (
+                {block.parts[ours].text(): ours for (name, _), ours in block.numbers.items() if name != family}
+                if entries
+                else {}
+            )
+            for number, entry in enumerate(entries):
                 text = text_of(cast("Members", entry).get("text")) if isinstance(entry, dict) else ""
                 if text in others and (family, number) not in block.numbers:  # hosts repeat one text under both names
                     block.numbers[family, number] = others[text]
