@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from streamfold import JSONArrayStreamParser, SSEParser
 
-__all__ = ["FAMILIES", "Family", "bodies", "cut", "frames", "payloads"]
+__all__ = ["FAMILIES", "LONG", "Family", "bodies", "cut", "frames", "joined", "payloads"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("STREAMFOLD_SHARED", ROOT.parent / "shared"))
+LONG = 100  # payloads: an answer of a paragraph or more
 SEPARATOR = b"\n,\r\n"  # Gemini's, between the items of an array
 
 
@@ -25,14 +26,12 @@ class Family(NamedTuple):
         provider: What they are read as.
         families: What the evidence calls them.
         framing: How they are framed.
-        long: How many payloads a long one of them has.
         wanted: Which of them, by their bytes.
     """
 
     provider: str
     families: tuple[str, ...]
     framing: str = "sse"
-    long: int = 100
     wanted: Callable[[bytes], bool] = bool
 
 
@@ -44,10 +43,9 @@ FAMILIES: Mapping[str, Family] = {
     "chat": Family("openai-chat", ("chat",)),
     "responses": Family("openai-responses", ("responses",)),
     "anthropic": Family("anthropic", ("anthropic",)),
-    # Gemini's chunks are large and few: no recording holds a hundred.
-    "gemini": Family("gemini", ("gemini",), long=10, wanted=lambda body: not _by_path(body)),
-    "gemini by path, interactions": Family("gemini", ("gemini", "interactions"), long=8, wanted=_by_path),
-    "gemini array": Family("gemini", ("gemini",), "json_array", long=3),
+    "gemini": Family("gemini", ("gemini",), wanted=lambda body: not _by_path(body)),
+    "gemini by path, interactions": Family("gemini", ("gemini", "interactions"), wanted=_by_path),
+    "gemini array": Family("gemini", ("gemini",), "json_array"),
 }
 
 
@@ -66,6 +64,34 @@ def _recorded(family: Family) -> Iterator[bytes]:
                 body = (SHARED / "captures" / document["folder"] / name).read_bytes()
                 if family.wanted(body):
                     yield body
+
+
+def joined(family: Family) -> list[bytes]:
+    """Long answers made of the recordings, of each dialect one: Gemini's chunks are large, and no recording is long.
+
+    What begins an answer is taken once, and so is what ends it; all else follows one another, over and over.
+    """
+    kinds: dict[bool, list[bytes]] = {}
+    for body in bodies(family, 2):
+        kinds.setdefault(b'"event_type"' in body, []).append(body)
+    return [_joined(found, family.framing) for found in kinds.values()]
+
+
+def _joined(found: list[bytes], framing: str) -> bytes:
+    if framing == "json_array":
+        items = [item for body in found for item in payloads(body)]
+        middle = [item for item in items if not _is_end(item)]
+        return b"[" + SEPARATOR.join([*(middle * LONG)[:LONG], items[-1]]) + b"]"
+    first, *rest = frames(found[-1])
+    middle = [frame for body in found for frame in frames(body)[1:] if not _is_end(frame)]
+    ends = [frame for frame in rest if _is_end(frame)]
+    end = b"\n\n" if first.startswith(b"event:") else b"\r\n\r\n"  # some were kept with other line ends
+    whole = [first, *(middle * LONG)[: max(LONG, len(middle))], *ends]
+    return b"".join([frame.strip() + end for frame in whole if frame.strip()])
+
+
+def _is_end(data: bytes) -> bool:
+    return any(word in data for word in (b'"finishReason"', b'"interaction.', b"[DONE]", b'"error"'))
 
 
 def payloads(body: bytes) -> list[bytes]:

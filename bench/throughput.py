@@ -3,9 +3,9 @@
     python bench/throughput.py [FAMILY…] [--rounds N] [--at-least PAYLOADS]
 
 The yardstick parses each payload and drops the result at once. Every recording is a stream of its own, its set-up
-included. Two rows a family: the long recordings (a hundred payloads and more, which is what an answer of a paragraph
-brings; of Gemini there are none so long, see ``recordings.py``), and all recordings, most of which are as short as test
-recordings are.
+included. Two rows a family: the recordings of a hundred payloads and more, which is what an answer of a paragraph
+brings, and all recordings, most of which are as short as test recordings are. No recording of Gemini is long: there,
+long answers are made of all that was recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 import orjson
 
 from measure import compare
-from recordings import FAMILIES, Family, bodies, cut, frames, payloads
+from recordings import FAMILIES, LONG, bodies, cut, frames, joined, payloads
 from streamfold import StreamDecoder, fold, iter_unified
 
 CEILINGS = {  # 64 KiB reads, 4 KiB reads, one frame a read, folded at 4 KiB
@@ -83,21 +83,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", default=list(CEILINGS))
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--at-least", type=int, nargs="*", metavar="PAYLOADS", help="default: the long ones, then all")
+    parser.add_argument("--at-least", type=int, nargs="*", default=[LONG, 0], metavar="PAYLOADS")
     options = parser.parse_args()
     print(f"| recordings | payloads | {' | '.join(COLUMNS)} | json.loads alone |\n|{' --- |' * 7}")
-    for which in options.at_least or (None, 0):
+    for at_least in options.at_least:
         for name in options.families:
-            family = FAMILIES[name]
-            row(name, family, family.long if which is None else which, options.rounds)
+            row(name, at_least, options.rounds)
     return 0
 
 
-def row(name: str, family: Family, at_least: int, rounds: int) -> None:
+def row(name: str, at_least: int, rounds: int) -> None:
+    family = FAMILIES[name]
     found = bodies(family, at_least)
+    made = " made of them" if not found else ""
+    found = found or joined(family)
     ratios, count = measure(found, family.provider, rounds)
     cells = [f"{r:.2f} (≤ {c:g})" for r, c in zip(ratios, CEILINGS[name], strict=False)]
-    which = f"{name}, {f'{at_least}+ payloads' if at_least else 'all'} ({len(found)})"
+    which = f"{name}, {f'{at_least}+ payloads{made}' if at_least else 'all'} ({len(found)})"
     print(f"| {which} | {count} | {' | '.join(cells)} | {ratios[-1]:.2f} |", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Payloads as the three surfaces send them: short streams, each about one thing, made by hand from the protocol pages.
+"""Payloads as the surfaces send them: short streams, each about one thing, made by hand from the protocol pages.
 
 Tables quote them, property tests take them apart: members dropped, nulled, retyped, payloads doubled, swapped, mixed.
 """
@@ -492,8 +492,382 @@ ANTHROPIC: Final[dict[str, Stream]] = {
     ],
 }
 
+# -- Gemini -----------------------------------------------------------------------------------------------------------
+
+
+def candidate(*parts: Payload, finish: Any = None, index: int | None = None, **members: Any) -> Payload:
+    """One candidate of a chunk; what is None is left out."""
+    given = {"finishReason": finish, "index": index, **members}
+    content = {"parts": list(parts), "role": "model"} if parts else {"role": "model"}
+    return {"content": content, **{name: value for name, value in given.items() if value is not None}}
+
+
+def gemini(*parts: Payload, finish: Any = None, usage: Any = None, top: Payload | None = None, **of: Any) -> Payload:
+    """A chunk of one candidate; members of ``top`` stand beside ``candidates``."""
+    totals = {} if usage is None else {"usageMetadata": usage}
+    return {"candidates": [candidate(*parts, finish=finish, **of)], **totals, **(top or {})}
+
+
+def function_call(name: str | None = None, *leaves: Payload, args: Any = None, **members: Any) -> Payload:
+    """A part with a call; what is None is left out."""
+    given = {"name": name, "args": args, "partialArgs": list(leaves) or None, **members}
+    return {"functionCall": {key: value for key, value in given.items() if value is not None}}
+
+
+def leaf(path: str, value: Any, *, more: bool = False) -> Payload:
+    """One of ``partialArgs``: the value under the member that holds its type."""
+    kinds = {str: "stringValue", bool: "boolValue", type(None): "nullValue"}
+    named = {kinds.get(type(value), "numberValue"): "NULL_VALUE" if value is None else value}
+    return {"jsonPath": path, **named, **({"willContinue": True} if more else {})}
+
+
+GEMINI_NAMES: Final[Payload] = {"modelVersion": "gm", "responseId": "r1"}
+GEMINI_USAGE: Final[Payload] = {
+    "promptTokenCount": 10,
+    "candidatesTokenCount": 4,
+    "thoughtsTokenCount": 3,
+    "totalTokenCount": 17,
+}
+
+GEMINI: Final[dict[str, Stream]] = {
+    "text": [
+        gemini({"text": "Hel"}, usage={"promptTokenCount": 10, "totalTokenCount": 10}, top=GEMINI_NAMES),
+        gemini({"text": "lo"}, usage={"promptTokenCount": 10, "totalTokenCount": 10}, top=GEMINI_NAMES),
+        gemini({"text": ""}, finish="STOP", usage=GEMINI_USAGE, top=GEMINI_NAMES, index=0),
+    ],
+    "thoughts and signatures": [
+        gemini({"text": "Hm", "thought": True}, top=GEMINI_NAMES),
+        gemini({"text": "m.", "thought": True, "thoughtSignature": "c2ln"}),
+        gemini({"text": "Yes"}),
+        gemini({"text": " and no", "thoughtSignature": "c2lnMg=="}),
+        gemini({"text": ""}),
+        gemini({"text": "", "thoughtSignature": "c2lnMw=="}, finish="STOP", usage=GEMINI_USAGE),
+    ],
+    "calls in one chunk": [
+        gemini(
+            {**function_call("add", args={"x": 1}), "thoughtSignature": "c2ln"},
+            function_call("add", args={"x": 2}, id="g2"),
+            function_call("now"),
+            finish="STOP",
+            finishMessage="Model generated function call(s).",
+        )
+    ],
+    "arguments by path": [
+        gemini({**function_call("f", willContinue=True), "thoughtSignature": "c2ln"}),
+        gemini(function_call(None, leaf("$.city", "Bos", more=True), willContinue=True)),
+        gemini(function_call(None, leaf("$.city", "ton", more=True), willContinue=True)),
+        gemini(function_call(None, leaf("$.city", ""), willContinue=True)),
+        gemini(function_call(None, leaf("$.items[0].price", 0.5), leaf("$.items[0].ok", True), willContinue=True)),
+        gemini(function_call(willContinue=True)),
+        gemini(function_call(None, leaf("$.items[1]['a.b']", None), leaf("$.n", 100), willContinue=True)),
+        gemini(function_call()),
+        gemini(function_call("g", leaf("$.a", "x"))),
+        gemini(finish="STOP", usage={"trafficType": "ON_DEMAND"}),
+    ],
+    "arguments out of order": [
+        gemini(function_call("f", leaf("$.a.b", 1), leaf("$.c", "x"), willContinue=True)),
+        gemini(function_call(None, leaf("$.a.d", "y", more=True), willContinue=True)),
+        gemini(function_call(None, leaf("$.a.d", "z"), leaf("$.c", "more"))),
+        gemini(function_call("h", leaf("$..a", 1))),
+        gemini(function_call("i", willContinue=True)),
+        gemini(finish="STOP"),
+    ],
+    "code, media, server tools": [
+        gemini({"executableCode": {"language": "PYTHON", "code": "print(1)", "id": "e1"}}),
+        gemini({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n", "id": "e1"}}),
+        gemini({"inlineData": {"mimeType": "image/png", "data": "QUJD"}, "thoughtSignature": "c2ln"}),
+        gemini({"fileData": {"mimeType": "image/png", "fileUri": "https://f"}}),
+        gemini({"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["q"]}, "id": "t1"}}),
+        gemini({"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {"s": ""}, "id": "t1"}}),
+        gemini({"functionResponse": {"name": "mcp", "response": {"a": 1}}}),
+        gemini({"audioTranscription": {"text": "la"}}, {"thoughtSignature": "c2lnNA=="}),
+        gemini({"text": "Done."}, finish="STOP"),
+    ],
+    "grounding": [
+        gemini({"text": "Grüße, "}, groundingMetadata={}),
+        gemini(
+            {"text": "Welt."},
+            finish="STOP",
+            groundingMetadata={
+                "groundingChunks": [{"web": {"uri": "https://a", "title": "A"}}, {"web": {"uri": "https://b"}}],
+                "groundingSupports": [
+                    {"segment": {"startIndex": 9, "endIndex": 13, "text": "Welt"}, "groundingChunkIndices": [0, 1]},
+                    {"segment": {"endIndex": 7, "text": "Grüße"}, "groundingChunkIndices": [0]},
+                ],
+            },
+            citationMetadata={"citationSources": [{"startIndex": 0, "endIndex": 7, "uri": "https://c"}]},
+            urlContextMetadata={"urlMetadata": [{"retrievedUrl": "https://a"}]},
+        ),
+    ],
+    "a prompt that is blocked": [
+        {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": []}, "usageMetadata": {"promptTokenCount": 3}}
+    ],
+    "ratings of the prompt, then text": [
+        {"promptFeedback": {"safetyRatings": [{"category": "C", "probability": "LOW"}]}},
+        gemini({"text": "a"}, finish="SAFETY", safetyRatings=[{"category": "C", "blocked": True}]),
+    ],
+    "a malformed call": [
+        gemini(function_call("add", args={"x": 1})),
+        gemini(finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call: add("),
+    ],
+    "two candidates": [
+        {"candidates": [candidate({"text": "a"}, index=0), candidate({"text": "b"}, index=1)]},
+        gemini({"text": "B"}, index=1),
+        gemini({"text": "A"}, index=0, finish="MAX_TOKENS"),
+        gemini(function_call("f"), index=1, finish="STOP"),
+    ],
+    "STOP on every chunk": [gemini({"text": "a"}, finish="STOP"), gemini({"text": "b"}, finish="STOP")],
+    "numbers for words": [gemini({"text": "a"}, finish=1)],
+    "continuation": [gemini({"text": "a"}, finish="CONTINUATION", continuationToken="tok")],
+    "an error in a frame": [
+        gemini({"text": "a"}, usage=GEMINI_USAGE),
+        {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}},
+    ],
+    "no shape that is known": [{"this": {"is": "odd"}}, gemini({"text": "a"}, finish="STOP")],
+}
+
+# -- Interactions -----------------------------------------------------------------------------------------------------
+
+
+def interaction(kind: str, status: str | None = None, **members: Any) -> Payload:
+    """An event about the whole interaction."""
+    about = {"id": "v1_x", **({"status": status} if status else {}), **members}
+    return {"interaction": about, "event_type": f"interaction.{kind}"}
+
+
+def step_start(index: int, kind: str, **step: Any) -> Payload:
+    return {"index": index, "step": {"type": kind, **step}, "event_type": "step.start"}
+
+
+def step_delta(index: int, kind: str, **delta: Any) -> Payload:
+    return {"index": index, "delta": {"type": kind, **delta}, "event_type": "step.delta"}
+
+
+def step_stop(index: int, **members: Any) -> Payload:
+    return {"index": index, **members, "event_type": "step.stop"}
+
+
+def content_start(index: int, kind: str, **content: Any) -> Payload:
+    return {"index": index, "content": {"type": kind, **content}, "event_type": "content.start"}
+
+
+def content_delta(index: int, kind: str, **delta: Any) -> Payload:
+    return {"index": index, "delta": {"type": kind, **delta}, "event_type": "content.delta"}
+
+
+def content_stop(index: int) -> Payload:
+    return {"index": index, "event_type": "content.stop"}
+
+
+CREATED: Final = interaction("created", "in_progress", model="gm", object="interaction")
+IN_PROGRESS: Final[Payload] = {
+    "interaction_id": "v1_x",
+    "status": "in_progress",
+    "event_type": "interaction.status_update",
+}
+INTERACTIONS_USAGE: Final[Payload] = {
+    "total_input_tokens": 5,
+    "total_output_tokens": 3,
+    "total_thought_tokens": 2,
+    "total_tokens": 10,
+}
+COMPLETED: Final = interaction("completed", "completed", usage=INTERACTIONS_USAGE)
+
+INTERACTIONS: Final[dict[str, Stream]] = {
+    "text": [
+        CREATED,
+        IN_PROGRESS,
+        step_start(0, "thought"),
+        step_delta(0, "thought_signature", signature="c2ln"),
+        step_stop(0),
+        step_start(1, "model_output"),
+        step_delta(1, "text", text="Hel"),
+        step_delta(1, "text", text="lo"),
+        {**step_delta(1, "text", text="!"), "metadata": {"usage": {"total_input_tokens": 5, "total_tokens": 5}}},
+        step_stop(1, usage=INTERACTIONS_USAGE, step_usage={"total_tokens": 3}),
+        COMPLETED,
+    ],
+    "a call": [
+        CREATED,
+        step_start(0, "thought", signature=""),
+        step_delta(0, "thought_summary", content={"type": "text", "text": "Hm"}),
+        step_delta(0, "thought_signature", signature="c2ln"),
+        step_delta(0, "thought_signature", signature=""),
+        step_stop(0),
+        step_start(1, "function_call", id="c1", name="f", arguments={}, signature="c2lnMg=="),
+        step_delta(1, "arguments_delta", arguments='{"a":'),
+        step_delta(1, "arguments_delta", arguments="1}"),
+        step_stop(1),
+        step_start(2, "function_call", id="c2", name="g", arguments={}),
+        step_stop(2),
+        interaction("completed", "requires_action", usage=INTERACTIONS_USAGE),
+    ],
+    "contents of old": [
+        interaction("start", "in_progress"),
+        content_start(0, "thought"),
+        content_delta(0, "thought_signature", signature="c2ln"),
+        content_stop(0),
+        content_start(1, "text"),
+        content_delta(1, "text", text="Grüße"),
+        content_delta(1, "text_annotation", annotations=[{"type": "url_citation", "url": "https://a", "end_index": 4}]),
+        content_stop(1),
+        content_start(2, "function_call", id="c1"),
+        content_delta(2, "function_call", id="c1", name="f", arguments={"a": 1}),
+        content_stop(2),
+        interaction("complete", "completed", usage=INTERACTIONS_USAGE),
+    ],
+    "server tools": [
+        CREATED,
+        step_start(0, "google_search_call", id="s1", signature="c2ln"),
+        step_delta(0, "google_search_call", arguments={"queries": ["q"]}, signature="c2lnMg=="),
+        step_stop(0),
+        step_start(1, "google_search_result", call_id="s1"),
+        step_delta(1, "google_search_result", result=[{"search_suggestions": "<b>"}], is_error=False),
+        step_stop(1),
+        step_start(2, "mcp_server_tool_call", id="m1", name="find", server_name="s", arguments={"a": 1}),
+        step_stop(2),
+        step_start(3, "mcp_server_tool_result", call_id="m1", name="find", result="no", is_error=True),
+        step_stop(3),
+        step_start(4, "user_input", content=[{"type": "text", "text": "u"}]),
+        step_stop(4),
+        interaction("completed", "incomplete", usage=INTERACTIONS_USAGE),
+    ],
+    "media and sources": [
+        CREATED,
+        step_start(0, "model_output", content=[{"type": "text", "text": "See "}]),
+        step_delta(0, "text", text="Grüße."),
+        step_delta(
+            0,
+            "text_annotation_delta",
+            annotations=[{"type": "url_citation", "url": "https://a", "title": "A", "start_index": 4, "end_index": 11}],
+        ),
+        step_delta(0, "image", mime_type="image/png", data="QUJD"),
+        step_delta(0, "audio", mime_type="audio/pcm", data="QUJ"),
+        step_delta(0, "audio", data="D"),
+        step_delta(0, "document", uri="https://d", mime_type="application/pdf"),
+        step_delta(0, "text", text="More."),
+        step_stop(0),
+        COMPLETED,
+    ],
+    "in the background": [
+        {**CREATED, "event_id": "e1"},
+        {**step_start(0, "model_output"), "event_id": "e2"},
+        {**step_delta(0, "text", text="a"), "event_id": "e3"},
+        {**step_delta(0, "text", text="b"), "event_id": "e4"},
+        {**step_stop(0), "event_id": "e5"},
+        {**interaction("status_update"), "status": "in_progress", "event_id": "e6"},
+        {**COMPLETED, "event_id": "e7"},
+    ],
+    "a failed step, then all of it": [
+        CREATED,
+        step_start(0, "model_output", error={"code": "internal", "message": "step"}),
+        step_stop(0),
+        interaction("completed", "failed", error={"code": "gateway_timeout", "message": "no"}),
+    ],
+    "an error": [
+        CREATED,
+        step_start(0, "model_output"),
+        step_delta(0, "text", text="a"),
+        {"error": {"code": "prohibited_content", "message": "no"}, "event_type": "error"},
+    ],
+    "a status by its event": [
+        CREATED,
+        step_start(0, "function_call", id="c1", name="f", arguments={}),
+        step_delta(0, "arguments_delta", arguments="{}"),
+        step_stop(0),
+        interaction("requires_action", "requires_action"),
+    ],
+    "an interaction that did not stream": [
+        {
+            "object": "interaction",
+            "id": "v1_x",
+            "status": "completed",
+            "steps": [
+                {"type": "thought", "signature": "c2ln"},
+                {"type": "model_output", "content": [{"type": "text", "text": "Hi"}]},
+                {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1}},
+            ],
+            "usage": INTERACTIONS_USAGE,
+        }
+    ],
+}
+
+# -- xAI: one name for three dialects ---------------------------------------------------------------------------------
+
+XAI_USAGE: Final[Payload] = {
+    "prompt_tokens": 12,
+    "completion_tokens": 2,
+    "total_tokens": 354,
+    "completion_tokens_details": {"reasoning_tokens": 340},
+    "num_sources_used": 0,
+    "cost_in_usd_ticks": 37_756_000,
+}
+XAI_SEARCH: Final[Payload] = {
+    "type": "custom_tool_call",
+    "id": "ctc_1_xs_call_1",
+    "call_id": "xs_call_1",
+    "name": "x_keyword_search",
+}
+
+
+def without_index(payload: Payload) -> Payload:
+    return {name: value for name, value in payload.items() if name != "index"}
+
+
+XAI: Final[dict[str, Stream]] = {
+    "chat: reasoning, then a call in one chunk": [
+        chunk({"role": "assistant", "reasoning_content": "Hm"}, id="x1", model="grok"),
+        chunk({"reasoning_content": "m"}, id="x1", model="grok"),
+        call_chunk(entry('{"x":1}', "add", index=0, id="call_1", type="function")),
+        call_chunk(entry("{}", "sub", index=1, id="call_2", type="function")),
+        chunk({}, "tool_calls"),
+        {"object": "chat.completion.chunk", "id": "x1", "choices": [], "usage": XAI_USAGE},
+    ],
+    "chat: call, reason and usage in one chunk (grok-2)": [
+        {
+            **call_chunk(entry('{"x":1}', "add", index=0, id="1", type="function"), finish="tool_calls"),
+            "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
+        }
+    ],
+    "chat: sources": [
+        chunk({"role": "assistant", "content": "See."}),
+        chunk({}, "stop", citations=["https://a", "https://b"], usage=CHAT_USAGE),
+    ],
+    "responses: a search that xAI ran": numbered(
+        created("x-r", "grok"),
+        added(0, type="reasoning", id="rs_1", summary=[], status="in_progress"),
+        of("reasoning_summary_part.added", 0, "rs_1", summary_index=0, part={"type": "summary_text", "text": ""}),
+        of("reasoning_summary_text.delta", 0, "rs_1", summary_index=0, delta="Hm\n"),
+        of("reasoning_summary_text.done", 0, "rs_1", summary_index=0, text="Hm\n"),
+        finished(
+            0, type="reasoning", id="rs_1", summary=[{"type": "summary_text", "text": "Hm\n"}], encrypted_content="e"
+        ),
+        added(1, **XAI_SEARCH, input="", status="in_progress"),
+        added(2, type="web_search_call", id="ws_1", status="in_progress", action={"type": "search", "query": ""}),
+        finished(2, type="web_search_call", id="ws_1", status="completed", action={"type": "search", "query": ""}),
+        of("custom_tool_call_input.delta", 1, "ctc_1_xs_call_1", delta='{"q":1}'),
+        of("custom_tool_call_input.done", 1, "ctc_1_xs_call_1", input='{"q":1}'),
+        finished(1, **XAI_SEARCH, input='{"q":1}', status="completed"),
+        completed(usage={**RESPONSES_USAGE, "cost_in_usd_ticks": 250_000, "num_server_side_tools_used": 1}),
+    ),
+    "messages: two blocks of index 0, deltas without one": [
+        message_start(),
+        block_start(0, "thinking", thinking=""),
+        without_index(block_delta(0, "thinking_delta", thinking="Hm")),
+        without_index(block_delta(0, "signature_delta", signature="sig")),
+        block_start(0, "text", text=""),
+        without_index(block_delta(0, "text_delta", text="Hi")),
+        block_stop(0),
+        message_delta("end_turn"),
+        MESSAGE_STOP,
+    ],
+}
+
 WIRES: Final[dict[str, dict[str, Stream]]] = {
     "openai-chat": CHAT,
     "openai-responses": RESPONSES,
     "anthropic": ANTHROPIC,
+    "gemini-generate-content": GEMINI,
+    "gemini-interactions": INTERACTIONS,
+    "xai": XAI,
 }

@@ -37,7 +37,7 @@ from tests.reading import alike
 from tests.wires import WIRES, Payload, Stream
 
 DIALECTS: Final = tuple(WIRES)
-PROVIDERS: Final = (*DIALECTS, "auto")
+PROVIDERS: Final = (*DIALECTS, "gemini", "auto")
 from_rows = pytest.mark.xfail(strict=True, reason="known: see the rows of tests/unit/test_found.py")
 # An example costs a few milliseconds. Why it fails is seen in a row; explaining costs more than finding.
 more = settings(max_examples=3 * settings().max_examples, phases=set(Phase) - {Phase.explain})
@@ -134,6 +134,7 @@ def spoilt(draw: st.DrawFn, dialect: str) -> Stream:
 
 
 STREAMS: Final = {dialect: spoilt(dialect) | blind for dialect in DIALECTS}
+STREAMS["gemini"] = STREAMS["gemini-generate-content"] | STREAMS["gemini-interactions"]
 STREAMS["auto"] = st.sampled_from(DIALECTS).flatmap(STREAMS.__getitem__)
 dialect_and_stream = st.sampled_from(DIALECTS).flatmap(lambda name: st.tuples(st.just(name), STREAMS[name]))
 provider_and_stream = st.sampled_from(PROVIDERS).flatmap(lambda name: st.tuples(st.just(name), STREAMS[name]))
@@ -440,7 +441,7 @@ def test_bytes_cut_anywhere(provider: str, body: bytes, how: Any, options: dict[
 CAPTURES: Final = {
     name: (body, facts["provider"])
     for name, body, facts in captures(SHARED)
-    if facts["provider"] in DIALECTS and len(body) < 300_000
+    if facts["provider"] in PROVIDERS and len(body) < 300_000
 }
 
 

@@ -19,7 +19,7 @@ class ByteOffsets:
     """
 
     def __init__(self) -> None:
-        self._stretches: list[str] = []
+        self._stretches: list[bytes] = []
         self._bytes, self._points = [0], [0]  # where each stretch begins, and the last one ends
         self._full = self._in_next = 0  # joined texts of the block that were read wholly; letters of what comes after
 
@@ -53,22 +53,26 @@ class ByteOffsets:
         number = min(bisect_right(self._bytes, offset), len(self._bytes) - 1) - 1
         if number < 0:  # there is no text yet
             return 0
-        data = self._stretches[number].encode()
-        before = data[: offset - self._bytes[number]]
-        if len(before) < len(data) and data[len(before)] & 0xC0 == 0x80:
+        data, at, begin = self._stretches[number], offset - self._bytes[number], self._points[number]
+        if len(data) == self._points[number + 1] - begin:  # all of it is ASCII
+            return begin + at
+        if at < len(data) and data[at] & 0xC0 == 0x80:
             return None
-        return self._points[number] + len(before.decode())
+        return begin + len(data[:at].decode())
 
-    def text(self, start: int, end: int) -> str:
-        """The text between two code points."""
-        first = bisect_right(self._points, start) - 1
-        last = bisect_right(self._points, end)
-        begin = self._points[first]
-        return "".join(self._stretches[first:last])[start - begin : end - begin]
+    def has(self, words: str, start: int, end: int) -> bool:
+        """Whether these are the words from one byte to another."""
+        first = bisect_right(self._bytes, start) - 1
+        last = bisect_right(self._bytes, end)
+        begin = self._bytes[first]
+        stretches = self._stretches[first:last]
+        data = stretches[0] if len(stretches) == 1 else b"".join(stretches)
+        return data[start - begin : end - begin] == words.encode()
 
     def _read(self, text: str) -> None:
         for at in range(0, len(text), _STRIDE):
             stretch = text[at : at + _STRIDE]
-            self._stretches.append(stretch)
-            self._bytes.append(self._bytes[-1] + len(stretch.encode()))
+            data = stretch.encode()
+            self._stretches.append(data)
+            self._bytes.append(self._bytes[-1] + len(data))
             self._points.append(self._points[-1] + len(stretch))

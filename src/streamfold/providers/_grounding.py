@@ -88,7 +88,7 @@ class Sources:
             start, end = self._offsets.code_point(first + claim.start), self._offsets.code_point(first + claim.end)
             if start is None or end is None or start >= end:
                 continue
-            if claim.quote and self._offsets.text(start, end) != claim.quote:
+            if claim.quote and not self._offsets.has(claim.quote, first + claim.start, first + claim.end):
                 continue
             number = bisect_right(begins, start, key=itemgetter(1)) - 1
             block, begin = self._texts[number], begins[number][1]

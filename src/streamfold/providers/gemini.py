@@ -11,21 +11,22 @@ with the ``start`` and ``end`` of its text in code points: a signature belongs t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 import msgspec
 
 from streamfold.blocks import Block, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import ErrorEvent, StopReason, Usage
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, known_json, one_line
+from streamfold.events import MALFORMED, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, Usage
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, known_json, one_line
 from streamfold.pieces import Pieces
 from streamfold.providers import _usage
 from streamfold.providers._arguments_by_path import ArgumentsByPath
 from streamfold.providers._errors import provider_error
 from streamfold.providers._grounding import Sources
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning
-from streamfold.providers._table import BaseNormalizer, text_of, whole_number
+from streamfold.providers._table import BaseNormalizer, More, Say, text_of, whole_number
 
 __all__ = ["GeminiGenerateContentNormalizer"]
 
@@ -55,17 +56,6 @@ FINISH_REASONS: Final[Mapping[str | int, StopReason]] = {
 }
 """What ``finishReason`` means; any other word is ``other``."""
 
-MALFORMED: Final = frozenset(
-    {
-        "MALFORMED_FUNCTION_CALL",
-        "UNEXPECTED_TOOL_CALL",
-        "TOO_MANY_TOOL_CALLS",
-        "MISSING_THOUGHT_SIGNATURE",
-        "MALFORMED_RESPONSE",
-    }
-)
-"""Finish reasons that take the candidate's calls back."""
-
 SERVER_TOOLS: Final[Mapping[str, str]] = {
     "GOOGLE_SEARCH_WEB": "web_search",
     "GOOGLE_SEARCH_IMAGE": "image_search",
@@ -79,8 +69,8 @@ SERVER_TOOLS: Final[Mapping[str, str]] = {
 _OF_A_CALL: Final = ("name", "id", "args", "partialArgs", "willContinue")
 _SUCCESS: Final = ("OUTCOME_OK", 1)
 _LEAVES: Final = ("numberValue", "boolValue", "nullValue")
-_TRIES: Final = 2  # chunks in a row that were no text, before no more of the answer is read as such
-_NO_TOTALS: Final = msgspec.Raw()
+_HEAD: Final = 140  # bytes of a chunk in which its first part begins, in the vendor's layout of arrays too
+_LEVELS: Final = 6  # that a chunk of text nests
 
 # -- chunks of text: nearly all there are -----------------------------------------------------------------------------
 # These structs admit nothing but what is named, so that whatever they refuse is read the general way, and nothing in
@@ -148,16 +138,16 @@ class _Count(msgspec.Struct, gc=False, rename="camel"):
     token_count: Any = None
 
 
+_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
+
+
 class _Totals(msgspec.Struct, gc=False, rename="camel"):
-    prompt_token_count: Any = None
-    candidates_token_count: Any = None
-    total_token_count: Any = None
-    thoughts_token_count: Any = None
-    tool_use_prompt_token_count: Any = None
-    cached_content_token_count: Any = None
-
-
-class _Details(msgspec.Struct, gc=False, rename="camel"):
+    prompt_token_count: _Tokens = None
+    candidates_token_count: _Tokens = None
+    total_token_count: _Tokens = None
+    thoughts_token_count: _Tokens = None
+    tool_use_prompt_token_count: _Tokens = None
+    cached_content_token_count: _Tokens = None
     prompt_tokens_details: tuple[_Count, ...] = ()
     candidates_tokens_details: tuple[_Count, ...] = ()
 
@@ -165,8 +155,9 @@ class _Details(msgspec.Struct, gc=False, rename="camel"):
 _HALVES: Final = ("text", "stringValue")
 _CHUNK: Final = Reader(_Chunk, _HALVES)
 _TOTALS: Final = Reader(_Totals)
-_DETAILS: Final = Reader(_Details)
 _DECODE: Final = _CHUNK.decode
+_COUNT: Final = _TOTALS.decode
+_COUNTED: Final = tuple(name for name in _Totals.__struct_fields__ if name.endswith("_count"))
 
 
 class _OpenCandidate:
@@ -176,6 +167,9 @@ class _OpenCandidate:
     malformed = False
     block: OpenBlock | None = None  # of text or thoughts, that a part may go on
     pieces: Pieces
+    say: Say  # what makes an event of a piece of it
+    thought = False  # whether it is one
+    names_answer = False  # whether a chunk may bring the answer's id or model
     marks: list[Members] | None = None  # of that block: its parts that carry more than text
     call: OpenCall | None = None  # whose arguments come by path
     arguments: ArgumentsByPath
@@ -189,9 +183,25 @@ class _OpenCandidate:
         self.index = index
         self.texts: list[OpenBlock] = []
 
-    def begin(self, block: OpenBlock, pieces: Pieces) -> OpenBlock:
-        self.block, self.pieces, self.marks, self._joined, self._length = block, pieces, None, 0, 0
+    def begin(self, block: OpenBlock, pieces: Pieces, say: Say) -> OpenBlock:
+        self.block, self.pieces, self.say, self.thought = block, pieces, say, type(block) is OpenReasoning
+        self.marks, self._joined, self._length = None, 0, 0
         return block
+
+    def next_piece(self, chunk: _TextChunk) -> str:
+        """The text of the chunk, if all that it says is one more piece of the open text; else nothing."""
+        candidate = chunk.candidates[0]
+        content = candidate.content
+        if content is None or candidate.finish_reason or candidate.index != self.index or len(content.parts) != 1:
+            return ""
+        part = content.parts[0]
+        if part.thought is not self.thought or part.thought_signature is not None:
+            return ""
+        if candidate.grounding_metadata is not None and self.sources is None:
+            return ""
+        # Old streams name neither, Vertex not always both.
+        names = self.names_answer and not (chunk.response_id is None and chunk.model_version is None)
+        return "" if names else part.text
 
     def length(self) -> int:
         """Of the open block's text, in code points; linear over all askings."""
@@ -209,19 +219,61 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     def _begin(self) -> None:
         self._candidates: dict[int, _OpenCandidate] = {}
-        self._totals = _NO_TOTALS  # as they came last
+        self._totals = b""  # as they came last
         self._merged: JSONText | None = None  # and after merging
         self._blocked = False
-        self._text_tries = _TRIES if self.hot else 0
+        self._flowing: _OpenCandidate | None = None  # whose text the chunk before went on with
+        self._text_chunk: _TextChunk | None = None  # the payload that is being read, if it is one
+        depth = self.answer.max_depth
+        self._is_deep_enough = depth is None or depth >= _LEVELS
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
+    def _read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
+        """See :meth:`BaseNormalizer._read`.
+
+        Chunks that are one more piece of the text before are read here, to the same end as :meth:`_read_chunk` would
+        read them; ``more`` is of no use, as nearly every chunk brings new totals too: two events.
+        """
+        answer, general = self.answer, super()._read
+        quick, flow = self.hot and self._is_deep_enough, self._flow()
+        for payload in payloads:
+            # Refusing costs as much as reading: look for a part of text first.
+            if quick and type(payload) is bytes and payload.find(b'"text"', 0, _HEAD) > 0 and not answer.ended:
+                try:
+                    chunk = _TEXT(payload)
+                except DECODE_ERRORS:
+                    pass
+                else:
+                    totals = bytes(chunk.usage_metadata)
+                    if flow is not None and (piece := flow.next_piece(chunk)) and len(totals) < self._shallow:
+                        flow.pieces.add(piece)
+                        out.append(flow.say(piece))
+                        if totals and totals != self._totals:
+                            before = len(out)
+                            self._report(totals)
+                            if len(out) > before:
+                                answer.spans.append((before - 1, 2))
+                                answer.surplus += 1
+                        continue
+                    if len(totals) < self._shallow:  # else they may nest too deep
+                        self._text_chunk = chunk
+            general(iter((payload,)), out, None)
+            flow = self._flow()
+
+    def _flow(self) -> _OpenCandidate | None:
+        """Whose text the chunk before went on with, if the answer has all of its names."""
+        state, answer = self._flowing, self.answer
+        if state is not None:
+            state.names_answer = answer.id is None or answer.model is None
+        return state
+
     def _mean(self, payload: Payload) -> bool:
-        if self._text_tries and self.hot and type(payload) is bytes:
-            text_chunk = self._chunk_of_text(payload)
-            if text_chunk is not None:
-                self._read_text(text_chunk)
-                return True
+        self._flowing = None
+        text_chunk, self._text_chunk = self._text_chunk, None
+        if text_chunk is not None:
+            self._read_text(text_chunk)
+            return True
         chunk = self._decoded(payload)
         return chunk is not None and self._read_chunk(chunk)
 
@@ -232,18 +284,6 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             except DECODE_ERRORS:
                 pass
         return _CHUNK.read(payload, self.answer.max_depth)
-
-    def _chunk_of_text(self, payload: bytes) -> _TextChunk | None:
-        try:
-            chunk = _TEXT(payload)
-        except DECODE_ERRORS:
-            self._text_tries -= 1  # refusing costs more than reading: not for every chunk of a stream
-            return None
-        totals = chunk.usage_metadata
-        if totals != self._totals and memoryview(totals).nbytes >= self._shallow:  # they may nest too deep
-            return None
-        self._text_tries = _TRIES
-        return chunk
 
     def _read_text(self, chunk: _TextChunk) -> None:
         """A chunk whose parts are text, which :meth:`_read_chunk` would read to the same end."""
@@ -262,8 +302,9 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         if candidate.finish_reason:
             self._finish(state, candidate.finish_reason)
             answer.meant = True
-        if chunk.usage_metadata != self._totals:
-            self._report(chunk.usage_metadata)
+        totals = bytes(chunk.usage_metadata)
+        if totals and totals != self._totals:
+            self._report(totals)
 
     def _read_chunk(self, chunk: _Chunk) -> bool:
         answer = self.answer
@@ -273,9 +314,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             self._candidate(candidate)
         if isinstance(chunk.prompt_feedback, dict):
             self._feedback(cast("Members", chunk.prompt_feedback))
-        has_totals = is_given(chunk.usage_metadata)
-        if has_totals and chunk.usage_metadata != self._totals:
-            self._report(chunk.usage_metadata)
+        totals = bytes(chunk.usage_metadata)
+        has_totals = totals not in (b"", b"null")
+        if has_totals and totals != self._totals:
+            self._report(totals)
         if chunk.error:  # an element of the array, or the payload of a frame
             self._fail(provider_error(chunk.error, {}))
             return True
@@ -357,6 +399,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 self.answer.text(block, text)
         if beside:
             self._mark(state, block, {**beside, "start": start, "end": state.length()})
+        self._flowing = None if block.half else state
 
     def _mark(self, state: _OpenCandidate, block: OpenBlock, mark: Members) -> None:
         if state.marks is None:
@@ -372,10 +415,11 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         self._leave(state)
         if thought:
             reasoning = self.answer.open_reasoning(state.index)
-            return state.begin(reasoning, reasoning.parts[reasoning.part(0)])
+            pieces = reasoning.parts[reasoning.part(0)]
+            return state.begin(reasoning, pieces, partial(ReasoningDelta, reasoning.index))
         text = self.answer.open_text("text", state.index)
         state.texts.append(text)
-        return state.begin(text, text)
+        return state.begin(text, text, partial(TextDelta, text.index))
 
     def _leave(self, state: _OpenCandidate) -> None:
         """Another kind of part comes: the text is whole, unless its sources may still be told."""
@@ -575,22 +619,18 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 self._settle(state)
         super()._fail(error)
 
-    def _report(self, totals: msgspec.Raw) -> None:
+    def _report(self, totals: bytes) -> None:
         """Totals that are other than the last; what says no total of its own (Vertex) adds to what is known."""
-        data = bytes(totals)
-        self._totals = msgspec.Raw(data)
-        read = _TOTALS.read(data, None)
+        self._totals = totals
+        read = _totals_of(totals)
         if read is None:
             return
-        text = known_json(data) or one_line(data)[0]
-        if self._merged is not None and read.total_token_count is None:
+        text = known_json(totals) or one_line(totals)[0]
+        if read.total_token_count is None and self._merged is not None:
             text = compact(_usage.merge(self._merged.decoded(), text.decoded()))
-            data = text.encode()
-            read = _TOTALS.read(data, None) or read
+            read = _totals_of(text.encode()) or read
         self._merged = text
-        # Most answers are of text alone: their lists say again what the counts say.
-        listed = b"IMAGE" in data or b"AUDIO" in data or b'TEXT"' not in data
-        self.answer.report(_usage_of(read, _DETAILS.read(data, None) if listed else None, text))
+        self.answer.report(_usage_of(read, text))
 
 
 PARTS: Final[Mapping[str, Callable[[GeminiGenerateContentNormalizer, _OpenCandidate, Members, Any], None]]] = {
@@ -607,46 +647,60 @@ PARTS: Final[Mapping[str, Callable[[GeminiGenerateContentNormalizer, _OpenCandid
 }
 
 
-def _usage_of(totals: _Totals, details: _Details | None, raw: JSONText) -> Usage | None:
+def _totals_of(data: bytes) -> _Totals | None:
+    try:
+        return _COUNT(data)
+    except DECODE_ERRORS:  # also of what counts nothing: that is left out, one by one
+        pass
+    read = _TOTALS.read(data, None)
+    for name in () if read is None else _COUNTED:
+        setattr(read, name, _usage.whole(getattr(read, name)))
+    return read
+
+
+def _usage_of(totals: _Totals, raw: JSONText) -> Usage | None:
     """Thoughts are counted beside the answer's tokens, and what tools read beside the prompt's."""
-    whole = _usage.whole
-    prompt, candidates, thoughts = (
-        whole(totals.prompt_token_count),
-        whole(totals.candidates_token_count),
-        whole(totals.thoughts_token_count),
+    tokens_in, tokens_out, total = totals.prompt_token_count, totals.candidates_token_count, totals.total_token_count
+    thoughts, tools, cached = (
+        totals.thoughts_token_count,
+        totals.tool_use_prompt_token_count,
+        totals.cached_content_token_count,
     )
-    total, cached = whole(totals.total_token_count), whole(totals.cached_content_token_count)
-    tools = whole(totals.tool_use_prompt_token_count)
-    tokens_in = prompt if tools is None else (prompt or 0) + tools
-    tokens_out = candidates if thoughts is None else (candidates or 0) + thoughts
-    if tokens_in is None and tokens_out is None and total is None:
-        return None
-    if total is None and tokens_in is not None and tokens_out is not None:
-        total = tokens_in + tokens_out
-    if details is None:
+    if tools is not None:
+        tokens_in = (tokens_in or 0) + tools
+    if thoughts is not None:
+        tokens_out = (tokens_out or 0) + thoughts
+    if total is None:
+        if tokens_in is None and tokens_out is None:
+            return None
+        if tokens_in is not None and tokens_out is not None:
+            total = tokens_in + tokens_out
+    prompts, answers = totals.prompt_tokens_details, totals.candidates_tokens_details
+    if not answers and (not prompts or (len(prompts) == 1 and prompts[0].modality == "TEXT")):  # as in most chunks
         return Usage(tokens_in, tokens_out, total, thoughts, cached, raw=raw)
-    prompts, answers = details.prompt_tokens_details, details.candidates_tokens_details
+    audio_in, image_in = _heard_and_seen(prompts)
+    audio_out, image_out = _heard_and_seen(answers)
     return Usage(
-        tokens_in,
-        tokens_out,
-        total,
-        thoughts,
-        cached,
-        None,
-        _count_of(prompts, *_AUDIO),
-        _count_of(answers, *_AUDIO),
-        _count_of(prompts, *_IMAGE),
-        _count_of(answers, *_IMAGE),
-        raw=raw,
+        tokens_in, tokens_out, total, thoughts, cached, None, audio_in, audio_out, image_in, image_out, raw=raw
     )
 
 
-_AUDIO: Final = ("AUDIO", 4)
+def _heard_and_seen(counts: tuple[_Count, ...]) -> tuple[int | None, int | None]:
+    """Tokens of audio and of images; most answers are of text alone."""
+    audio = image = None
+    for count in counts:
+        modality = count.modality
+        if modality == "TEXT":
+            continue
+        if modality in _AUDIO:
+            audio = _usage.whole(count.token_count)
+        elif modality in _IMAGE:
+            image = _usage.whole(count.token_count)
+    return audio, image
+
+
+_AUDIO: Final = ("AUDIO", 4)  # enum-encoding=int
 _IMAGE: Final = ("IMAGE", 2)
-
-
-def _count_of(counts: tuple[_Count, ...], *names: str | int) -> int | None:
-    return next((_usage.whole(count.token_count) for count in counts if count.modality in names), None)
 
 
 def _written(arguments: ArgumentsByPath, leaf: Members) -> str:

@@ -158,17 +158,12 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         if after.last_event_id is not None:
             self._event_ids = deque((after.last_event_id,), _REMEMBERED)
             self._reconnected = True
+            self.last_event_id = after.last_event_id
 
     def replay(self) -> None:
         """A new connection begins: drop what it repeats."""
         super().replay()
         self._reconnected = self._event_ids is not None
-
-    @property
-    def cursor(self) -> Cursor:
-        """Of all payloads fed so far."""
-        last = self._event_ids[-1] if self._event_ids else None
-        return Cursor(self.answer.id, None, last, self.answer.last_signature)
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -223,6 +218,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             self._repeats = event_id != known[-1]
             return False
         known.append(event_id)
+        self.last_event_id = event_id
         return True
 
     def _created(self, event: _Event) -> None:
@@ -267,6 +263,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _whole(self, payload: Payload) -> None:
         body = _BODY.read(payload, None) or _Body()
+        self.answer.identify(body.id, body.model)
         for number, members in enumerate(body.steps or body.outputs or ()):
             if isinstance(members, dict):
                 self._stop_step(self._start_step(number, cast("Members", members)))
@@ -337,13 +334,19 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             del self._steps[step.index]
         self._latest = next(reversed(self._steps.values())) if self._steps else None
 
+    def _close(self, step: _Step, block: OpenBlock) -> None:
+        """A block of another kind follows in the step: this one is whole."""
+        if isinstance(block, OpenCall):
+            self._finish_call(step)
+        self.answer.close(block)
+
     def _fitting(self, step: _Step, kind: type[B], opener: Callable[[Members | None], B]) -> B:
         """The block of the step that is open, if it is of the kind; else a new one, and that is closed."""
         block = step.block
         if block is not None:
             if type(block) is kind and block.index in self.answer.open:
                 return block
-            self.answer.close(block)
+            self._close(step, block)
         step.opened += 1
         opened = step.block = opener({"continues_step": True} if step.opened > 1 else None)
         step.offsets = None
@@ -465,7 +468,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         )
         if not isinstance(block, OpenMedia) or not goes_on:
             if block is not None:
-                self.answer.close(block)
+                self._close(step, block)
             step.opened, step.medium = step.opened + 1, kind
             meta = {name: value for name, value in delta.items() if name not in ("data", "mime_type", "uri")}
             if step.opened > 1:
