@@ -117,6 +117,8 @@ class AutoNormalizer(BaseNormalizer):
             return self.chosen.feed(payloads)
         batch = list(payloads)
         answer = self.answer
+        if batch and not self._held and self._tells_at_once(batch[0]):
+            return self._pass_on(batch)
         out = self._out = answer.begin([])
         for number, payload in enumerate(batch):
             if self._unknown or answer.ended:
@@ -131,6 +133,29 @@ class AutoNormalizer(BaseNormalizer):
                 self._hand_over(self.chosen, batch, number + 1)
                 break
         return out
+
+    def _tells_at_once(self, payload: Payload) -> bool:
+        """Whether the very first payload shows the dialect, as nearly always: then nothing is held and set free."""
+        if self._unknown or self.answer.ended:
+            return False
+        try:
+            members = read_object(payload, self.answer.max_depth)
+        except (BadJSON, DepthExceeded):
+            return False
+        name_of = self.answer.name_of
+        provider = members and shape_of(members, name_of(0) if name_of else None, self.among)
+        if provider:
+            self.chosen = normalizer(provider, after=self._after, **self._settings)
+        return self.chosen is not None
+
+    def _pass_on(self, batch: list[Payload]) -> list[Event]:
+        """The whole batch is the chosen one's, and so is what it says of its events."""
+        chosen, answer = self.chosen, self.answer
+        assert chosen is not None
+        chosen.answer.name_of, chosen.answer.offset_of = answer.name_of, answer.offset_of
+        events = chosen.feed(batch)
+        answer.spans, answer.surplus = chosen.answer.spans, chosen.answer.surplus
+        return events
 
     def read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
         """See :meth:`BaseNormalizer.read`."""
