@@ -405,6 +405,31 @@ INDEXES = {
             END,
         ],
     ),
+    "a call without input that another block takes the place of is whole": (
+        [START, TOOL, TEXT, words("a" * 64), block_stop(0), *CALLED],
+        [
+            S,
+            ToolCallStart(0, "toolu_1", "add"),
+            *called(0, "toolu_1", "add", "{}"),
+            BlockStart(1, "text"),
+            TextDelta(1, "a" * 64),
+            text(1, "a" * 64),
+            USED,
+        ],
+    ),
+    "and so is one that a delta of another kind takes the place of": (
+        [START, TOOL, words("a" * 64), words("b" * 64), block_stop(0), *CALLED],
+        [
+            S,
+            ToolCallStart(0, "toolu_1", "add"),
+            *called(0, "toolu_1", "add", "{}"),
+            BlockStart(1, "text"),
+            TextDelta(1, "a" * 64),
+            TextDelta(1, "b" * 64),
+            text(1, "a" * 64 + "b" * 64),
+            USED,
+        ],
+    ),
     "indexes that are skipped": (
         [START, TEXT, block_stop(0), block_start(2, "text", text=""), words("b", 2), block_stop(2), *OVER],
         [S, BlockStart(0, "text"), text(0, ""), BlockStart(1, "text"), TextDelta(1, "b"), text(1, "b"), END],

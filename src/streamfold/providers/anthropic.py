@@ -249,13 +249,13 @@ class AnthropicNormalizer(BaseNormalizer):
         payload = read_object(self.answer.payload, None) or {}
         items = [item for item in payload["message"]["content"] if isinstance(item, dict)]
         for self._prefilled, content in zip(items, contents, strict=True):
-            self._stop_block(self._start_block(content, None), None)
+            self._end_block(self._start_block(content, None), None)
         self._prefilled = None
 
     def _content_block_start(self, event: _Event) -> None:
         index = event.index if type(event.index) is int else _key(event.index)
         if index in self._by_index:  # xAI gives every block the index 0
-            self._stop_block(self._by_index[index], index)
+            self._end_block(self._by_index[index], index)
         if event.content_block is not None:
             self._warm(self._start_block(event.content_block, index), index)
         else:
@@ -401,7 +401,7 @@ class AnthropicNormalizer(BaseNormalizer):
         block = self._block_at(index)
         if block is None or block.kind != kind:
             if block is not None:
-                self._stop_block(block, index)
+                self._end_block(block, index)
             block = self._latest = self._by_index[index] = opener()
         return block
 
@@ -496,6 +496,11 @@ class AnthropicNormalizer(BaseNormalizer):
         else:
             self._by_index = {wire: other for wire, other in self._by_index.items() if other is not block}
         self._latest = next(reversed(self._by_index.values())) if self._by_index else None
+
+    def _end_block(self, block: OpenBlock, index: object) -> None:
+        """The block is over because something else begins in its place, or because it came whole."""
+        self._stop_block(block, index)
+        self._finish_blank()
 
     def _finish_block(self, block: OpenBlock) -> None:
         if type(block) is not OpenCall:
