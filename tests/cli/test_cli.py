@@ -19,14 +19,14 @@ from streamfold.cli import main
 from streamfold.views.lines import plain
 from streamfold.views.terminal import draw
 from tests.cli.conftest import COMMAND, ENVIRONMENT, RECORDINGS, Run, Started, chat, text
+from tests.conftest import RECORDED
 
-ALL = sorted(RECORDINGS.glob("*.sse"))
 WHOLE = RECORDINGS / "openai-responses-function-call.sse"
 FAILED = RECORDINGS / "anthropic-overloaded.sse"
 CUT = RECORDINGS / "openai-responses-cut.sse"
 COMMANDS = ("fold", "events", "frames")
 
-by_name = pytest.mark.parametrize("recording", ALL, ids=lambda path: path.stem)
+by_name = pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name)
 
 
 # -- what is printed --------------------------------------------------------------------------------------------------
@@ -103,8 +103,10 @@ def test_events_prints_each_event_as_a_line(run: Run, recording: Path, raw: Any)
 
 @by_name
 def test_frames_prints_each_frame_as_a_line(run: Run, recording: Path) -> None:
-    with streamfold.parse_event_stream(recording.read_bytes()) as frames:
-        wanted = [{"event": f.event, "data": f.data, "id": f.id, "retry": f.retry} for f in frames]
+    framing: Any = "sse" if recording.suffix == ".sse" else "json_array"
+    members = ("event", "data", "id", "retry") if framing == "sse" else ("data",)
+    with streamfold.parse_event_stream(recording.read_bytes(), framing=framing) as frames:
+        wanted = [{name: getattr(frame, name) for name in members} for frame in frames]
     assert [json.loads(line) for line in run("frames", recording).stdout.splitlines()] == wanted
 
 

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -25,8 +26,7 @@ from streamfold.views.terminal import draw
 from tests.cli.conftest import COMMAND, ENVIRONMENT, RECORDINGS, chat, text
 from tests.cli.terminal import Terminal
 from tests.cli.test_cli import EVIL
-
-ALL = sorted(RECORDINGS.glob("*.sse"))
+from tests.conftest import RECORDED
 
 
 class Live:
@@ -111,16 +111,16 @@ def drawn(body: bytes, width: int) -> list[str]:
     return [plain(row) for line in draw(streamfold.fold(body)) for row in wrap(line, width - 1)]
 
 
-@pytest.mark.parametrize("recording", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name)
 @pytest.mark.parametrize(("width", "height"), [(72, 16), (40, 6)])
 def test_what_is_left_on_the_terminal_is_the_whole_answer(recording: Path, width: int, height: int) -> None:
     """Also where it is longer than the window: nothing is lost, nothing stands there twice."""
     body = recording.read_bytes()
     with live("fold", "-", width=width, height=height) as command:
         fed = 0
-        for frame in body.split(b"\n\n")[:-4]:
-            command.feed(frame + b"\n\n")
-            fed += len(frame) + 2
+        for frame in re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)|(?<=\n,\r\n)", body)[:-4]:
+            command.feed(frame)
+            fed += len(frame)
             command.wait_for(drawn_at(fed))
         command.feed(body[fed:])
         code = command.end()
@@ -246,7 +246,7 @@ def test_the_progress_of_a_large_file_is_shown_beside_its_lines(tmp_path: Path) 
         command.end()
     assert "reading" in command.written
     assert "".join(command.terminal.rows).strip() == ""  # and gone when it is done
-    with open(tmp_path / "out", "wb") as out, live("fold", ALL[0], stdout=out) as command:
+    with open(tmp_path / "out", "wb") as out, live("fold", RECORDED[0], stdout=out) as command:
         command.end()
     assert "reading" not in command.written
 
