@@ -274,6 +274,7 @@ CHECKS: dict[str, Callable[[Snapshot, list[Event], Any], bool]] = {
     "signatures": keeps,
     "raw_keeps": keeps,
     "id": lambda a, e, w: a.id == w,
+    "role": lambda a, e, w: [item["role"] for item in a.echo()] == [w],
     "done_events": lambda a, e, w: sum(isinstance(event, Done) for event in e) == w,
     "error_events": lambda a, e, w: sum(isinstance(event, ErrorEvent) for event in e) == w,
     "text_delta_count": lambda a, e, w: sum(isinstance(event, TextDelta) for event in e) == w,
@@ -297,5 +298,4 @@ ELSEWHERE = {
     "response_id",
     "last_event_id",
     "done_without_eof",
-    "role",
 }
