@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         tool_results,
     )
     from streamfold.errors import (
+        ChecksumMismatch,
         Empty,
         FrameTooLarge,
         FramingError,
@@ -107,18 +108,32 @@ if TYPE_CHECKING:
         PartialJSON,
         parse_partial_json,
     )
+    from streamfold.providers._table import (
+        BaseNormalizer,
+    )
     from streamfold.providers.anthropic import (
         AnthropicNormalizer,
     )
+    from streamfold.providers.bedrock_converse import (
+        BedrockConverseNormalizer,
+    )
     from streamfold.providers.by_shape import (
+        BedrockAnthropicNormalizer,
+        BedrockInvokeNormalizer,
         GeminiNormalizer,
         XAINormalizer,
+    )
+    from streamfold.providers.cohere import (
+        CohereNormalizer,
     )
     from streamfold.providers.gemini import (
         GeminiGenerateContentNormalizer,
     )
     from streamfold.providers.gemini_interactions import (
         GeminiInteractionsNormalizer,
+    )
+    from streamfold.providers.ollama import (
+        OllamaNormalizer,
     )
     from streamfold.providers.openai_chat import (
         OpenAIChatNormalizer,
@@ -145,6 +160,12 @@ if TYPE_CHECKING:
         iter_traced,
         iter_unified,
     )
+    from streamfold.views.sentences import (
+        Sentence,
+        SentenceStream,
+        asentences,
+        sentences,
+    )
 
 __version__ = "0.1.0"
 
@@ -155,12 +176,18 @@ __all__ = [
     "ApprovalBlock",
     "AsyncPullStream",
     "AsyncUnifiedStream",
+    "BaseNormalizer",
+    "BedrockAnthropicNormalizer",
+    "BedrockConverseNormalizer",
+    "BedrockInvokeNormalizer",
     "Block",
     "BlockEnd",
     "BlockStart",
     "CheckSettings",
+    "ChecksumMismatch",
     "Choice",
     "Citation",
+    "CohereNormalizer",
     "Cursor",
     "Done",
     "Empty",
@@ -181,6 +208,7 @@ __all__ = [
     "MediaBlock",
     "MediaDelta",
     "NotJSONArray",
+    "OllamaNormalizer",
     "OpenAIChatNormalizer",
     "OpenAIResponsesNormalizer",
     "OtherBlock",
@@ -193,6 +221,8 @@ __all__ = [
     "Restart",
     "Rule",
     "SSEParser",
+    "Sentence",
+    "SentenceStream",
     "ServerSentEvent",
     "Session",
     "Settings",
@@ -226,6 +256,7 @@ __all__ = [
     "aiter_unified",
     "amap_event_stream",
     "aparse_event_stream",
+    "asentences",
     "check",
     "decode_event",
     "encode_event",
@@ -235,6 +266,7 @@ __all__ = [
     "map_event_stream",
     "parse_event_stream",
     "parse_partial_json",
+    "sentences",
     "tool_results",
 ]
 
@@ -268,6 +300,7 @@ _HOMES = {
         "tool_results",
     ),
     "errors": (
+        "ChecksumMismatch",
         "Empty",
         "FrameTooLarge",
         "FramingError",
@@ -326,13 +359,19 @@ _HOMES = {
         "PartialJSON",
         "parse_partial_json",
     ),
+    "providers._table": ("BaseNormalizer",),
     "providers.anthropic": ("AnthropicNormalizer",),
+    "providers.bedrock_converse": ("BedrockConverseNormalizer",),
     "providers.by_shape": (
+        "BedrockAnthropicNormalizer",
+        "BedrockInvokeNormalizer",
         "GeminiNormalizer",
         "XAINormalizer",
     ),
+    "providers.cohere": ("CohereNormalizer",),
     "providers.gemini": ("GeminiGenerateContentNormalizer",),
     "providers.gemini_interactions": ("GeminiInteractionsNormalizer",),
+    "providers.ollama": ("OllamaNormalizer",),
     "providers.openai_chat": ("OpenAIChatNormalizer",),
     "providers.openai_responses": ("OpenAIResponsesNormalizer",),
     "snapshot": (
@@ -353,6 +392,12 @@ _HOMES = {
         "fold",
         "iter_traced",
         "iter_unified",
+    ),
+    "views.sentences": (
+        "Sentence",
+        "SentenceStream",
+        "asentences",
+        "sentences",
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -16,7 +16,10 @@ from typing import Any, Final, Generic, Literal, Protocol, Self, TypeAlias, Type
 
 from streamfold.errors import FramingError, UsageError
 from streamfold.events import Event
+from streamfold.framing.eventstream import EventStreamMessage, EventStreamParser
 from streamfold.framing.json_array import JSONArrayStreamParser
+from streamfold.framing.jsonl import JSONLinesParser
+from streamfold.framing.messages import WholeMessages
 from streamfold.framing.sse import ServerSentEvent, SSEParser
 
 __all__ = [
@@ -195,32 +198,39 @@ def _reads(source: Any) -> Iterator[bytes]:
 # -- the neutral layers -----------------------------------------------------------------------------------------------
 
 
+FrameFraming: TypeAlias = Literal["sse", "json_array", "eventstream", "jsonl", "messages"]
+
+
 class FrameSettings(TypedDict, total=False):
     """Settings of the framing alone; meanings and defaults as in :class:`streamfold.decoder.Settings`."""
 
-    framing: Literal["sse", "json_array"]
+    framing: FrameFraming
     max_frame_bytes: int | None
     max_residue_bytes: int | None
     max_depth: int | None
     on_eof: Literal["flush", "discard"]
 
 
-_FRAMING_SETTINGS: Final = {
-    "sse": ("max_frame_bytes", "max_residue_bytes", "on_eof"),
-    "json_array": ("max_frame_bytes", "max_depth"),
+_FRAMINGS: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {
+    # name -> its parser, and the settings that reach it
+    "sse": (SSEParser, ("max_frame_bytes", "max_residue_bytes", "on_eof")),
+    "json_array": (JSONArrayStreamParser, ("max_frame_bytes", "max_depth")),
+    "eventstream": (EventStreamParser, ("max_frame_bytes",)),
+    "jsonl": (JSONLinesParser, ("max_frame_bytes",)),
+    "messages": (WholeMessages, ("max_frame_bytes",)),
 }
 
 
 class FrameStage:
     """Bytes to frames. A fault is raised once the frames before it are out."""
 
-    def __init__(self, *, framing: Literal["sse", "json_array"] = "sse", **settings: Any) -> None:
-        if framing not in _FRAMING_SETTINGS:
-            raise UsageError(f"no framing is called {framing!r}; there are {', '.join(_FRAMING_SETTINGS)}")
+    def __init__(self, *, framing: FrameFraming = "sse", **settings: Any) -> None:
+        if framing not in _FRAMINGS:
+            raise UsageError(f"no framing is called {framing!r}; there are {', '.join(_FRAMINGS)}")
         for name in settings.keys() - FrameSettings.__annotations__.keys():
             raise UsageError(f"no setting is called {name!r}; there are {', '.join(FrameSettings.__annotations__)}")
-        known = {name: value for name, value in settings.items() if name in _FRAMING_SETTINGS[framing]}
-        self._parser = SSEParser(**known) if framing == "sse" else JSONArrayStreamParser(**known)
+        parser, its_own = _FRAMINGS[framing]
+        self._parser = parser(**{name: value for name, value in settings.items() if name in its_own})
         self.fault: FramingError | None = None
 
     @property
@@ -247,12 +257,22 @@ class FrameStage:
     def _ready(self) -> list[ServerSentEvent]:
         frames: list[ServerSentEvent] = []
         try:
-            frames.extend(
-                item if isinstance(item, ServerSentEvent) else ServerSentEvent(data=item) for item in self._parser
-            )
+            frames.extend(map(_frame_of, self._parser))
         except FramingError as fault:
             self.fault = fault
         return frames
+
+
+def _frame_of(item: ServerSentEvent | EventStreamMessage | str) -> ServerSentEvent:
+    """What a parser yields, as a frame."""
+    match item:
+        case ServerSentEvent():
+            return item
+        case EventStreamMessage():
+            data = item.payload.decode("utf-8", "replace") or item.headers.get(":error-message", "")
+            return ServerSentEvent(item.name or "message", str(data))
+        case _:
+            return ServerSentEvent(data=item)
 
 
 class MapStage:
@@ -296,7 +316,7 @@ class MapStage:
 
 
 def parse_event_stream(source: ByteSource, **settings: Unpack[FrameSettings]) -> PullStream[ServerSentEvent]:
-    """The frames of an event stream (or the items of a JSON array, as ``data``), nothing added.
+    """The frames of a stream, nothing added; items, lines and messages of other framings stand in ``data``.
 
     Args:
         source: See :data:`ByteSource`.

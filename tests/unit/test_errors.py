@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from streamfold import (
+    ChecksumMismatch,
     Empty,
     ErrorEvent,
     FrameTooLarge,
@@ -44,6 +45,7 @@ ERRORS: dict[str, tuple[StreamfoldError, str, dict[str, object]]] = {  # instanc
     ),
     "too deep": (TooDeep(5, 3), "the JSON value at byte 3 nests more than 5 levels", {"limit": 5, "offset": 3}),
     "malformed": (Malformed("why", 3), "why (at byte 3)", {"reason": "why", "offset": 3}),
+    "checksum": (ChecksumMismatch("why", 3), "why (at byte 3)", {"reason": "why", "offset": 3}),
     "trailing": (TrailingData("why", 3), "why (at byte 3)", {"reason": "why", "offset": 3}),
     "no array": (NotJSONArray("why", 3), "why (at byte 3)", {"reason": "why", "offset": 3}),
     "truncated": (Truncated("why", 3), "why (at byte 3)", {"reason": "why", "offset": 3}),

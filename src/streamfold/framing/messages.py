@@ -6,7 +6,11 @@ A message is bytes, text or an object that somebody has decoded already.
 from __future__ import annotations
 
 import sys
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from streamfold import limits
 from streamfold.errors import FrameTooLarge, FramingError, UsageError
@@ -28,7 +32,34 @@ class WholeMessages:
 
     def __init__(self, *, max_frame_bytes: int | None = limits.MAX_FRAME_BYTES) -> None:
         self._limit = sys.maxsize if max_frame_bytes is None else max_frame_bytes
+        self._ready: deque[Any] = deque()
         self._start = self._next = 0  # of the last message and the one to come, in bytes of all that were text
+
+    def feed(self, data: Any) -> None:
+        """Take in the next message.
+
+        Raises:
+            UsageError: It is neither bytes, text nor an object.
+        """
+        self._ready.extend(self.take(data))
+
+    def close(self) -> None:
+        """Declare the end of input, which completes nothing."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """The text of the next message.
+
+        Raises:
+            UsageError: It is an object that JSON has no words for.
+        """
+        if self._ready:
+            return _text_of(self._ready.popleft())
+        if self.fault is not None:
+            raise self.fault.with_traceback(None)
+        raise StopIteration
 
     def take(self, data: Any) -> list[Any]:
         """The message, if it is one that anybody could read; blank ones are passed over.
@@ -65,3 +96,12 @@ class WholeMessages:
 
     def release(self) -> None:
         """There is nothing to let go."""
+
+
+def _text_of(message: Any) -> str:
+    if isinstance(message, bytes):
+        return message.decode("utf-8", "replace")
+    try:
+        return msgspec.json.encode(message).decode()
+    except (TypeError, ValueError, RecursionError):
+        raise UsageError("the message is an object that JSON has no words for") from None

@@ -37,17 +37,20 @@ def is_exception(name: str) -> bool:
     return name.endswith("Exception")
 
 
-def exception(name: str | None, members: Members) -> ErrorEvent:
+def exception(name: str | None, members: Members, message: object = None) -> ErrorEvent:
     """The event for an exception, or for an error that the service's model does not list.
 
     Args:
         name: Its type or code.
-        members: What it says: ``message``, and ``originalStatusCode`` and ``originalMessage`` where a model failed.
+        members: What it says: ``message``, or ``originalMessage`` where it speaks for a model.
+        message: For an error, which says it beside.
     """
-    error = provider_error(members, {"code": name, "status": STATUS.get(name or "")})
-    if not members.get("message") and (original := members.get("originalMessage")):
-        error = provider_error({**members, "message": original}, {"code": name, "status": error.status})
-    return error
+    said = {"code": name, "status": STATUS.get(name or ""), "message": members.get("originalMessage") or message}
+    error = provider_error(members, said)
+    return msgspec.structs.replace(error, retryable=True) if name in _RETRYABLE else error
+
+
+_RETRYABLE: Final = frozenset({"modelStreamErrorException"})  # the others by their status, which elsewhere is final
 
 
 class _Part(msgspec.Struct):

@@ -143,15 +143,16 @@ class BedrockConverseNormalizer(BaseNormalizer):
             self.answer.said()
 
     def _metadata(self, event: Members) -> None:
-        usage = event.get("usage")
+        usage, totals = event.get("usage"), None
         if isinstance(usage, dict) and usage:
             now = cast("Members", usage)
             whole = _usage.whole(now.get("totalTokens")) is not None
             self._usage = now if whole else _usage.merge(self._usage, now)
-            self.answer.report(_totals(self._usage))
+            totals = _totals(self._usage)
+            self.answer.report(totals)
         if event.keys() - _PLAIN_METADATA:  # traces of guardrails and routers, service tiers
             self.answer.raw()
-        elif usage:
+        elif totals is not None:
             self.answer.said()
 
     # -- blocks open --------------------------------------------------------------------------------------------------

@@ -137,7 +137,8 @@ class BedrockTextNormalizer(BaseNormalizer):
         if members is None or reader is None:
             return False
         said = reader(members)
-        self.answer.identify(members.get("id"), None)
+        if members.get("id"):
+            self.answer.identify(members["id"], None)
         if isinstance(said.text, str) and said.text:
             if self._block is None:
                 self._block = self.answer.open_text()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, cast
 
 from streamfold.events import StopReason
-from streamfold.payloads import Payload, compact, read_object
+from streamfold.payloads import Payload, as_text, read_object
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenReasoning
@@ -104,7 +104,7 @@ class OllamaNormalizer(BaseNormalizer):
             return
         self._end_block()
         call = self.answer.open_call(entry.get("id"), name or "function")
-        text = arguments if isinstance(arguments, str) else "" if arguments is None else compact(arguments)
+        text = "" if arguments is None else as_text(arguments)
         self.answer.arguments(call, "" if text == "{}" else text)
         self.answer.finish_call(call, incomplete=not name)  # one without a name is reported, not run
 

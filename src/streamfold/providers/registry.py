@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
 from streamfold.errors import UsageError
 from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._table import Cursor, Normalizer
 
-__all__ = ["PROVIDERS", "Dialect", "normalizer"]
+__all__ = ["PROVIDERS", "Dialect", "Provider", "framing_of", "normalizer"]
+
+Provider: TypeAlias = str | Callable[..., Normalizer]
+"""The name of a provider, or what makes a normaliser of one's own: a class, called with the settings."""
 
 
 class Dialect(NamedTuple):
@@ -31,18 +34,31 @@ PROVIDERS: Final[Mapping[str, Dialect]] = {
     "gemini": Dialect("by_shape", "GeminiNormalizer"),
     "gemini-interactions": Dialect("gemini_interactions", "GeminiInteractionsNormalizer"),
     "gemini-generate-content": Dialect("gemini", "GeminiGenerateContentNormalizer"),
+    "bedrock-converse": Dialect("bedrock_converse", "BedrockConverseNormalizer"),
+    "bedrock-anthropic": Dialect("by_shape", "BedrockAnthropicNormalizer"),
+    "bedrock-invoke": Dialect("by_shape", "BedrockInvokeNormalizer"),
+    "bedrock-text": Dialect("bedrock_invoke", "BedrockTextNormalizer"),
+    "cohere": Dialect("cohere", "CohereNormalizer"),
+    "ollama": Dialect("ollama", "OllamaNormalizer"),
 }
 """A new provider is a file beside this one and a row here."""
 
 
-def normalizer(provider: str, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> Normalizer:
-    """A fresh normaliser for the provider of this name.
+def normalizer(
+    provider: Provider, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]
+) -> Normalizer:
+    """A fresh normaliser for the provider.
 
     Raises:
         UsageError: There is none of this name.
     """
-    made: Normalizer = _class_of(provider)(after=after, **settings)
+    made: Normalizer = (_class_of(provider) if isinstance(provider, str) else provider)(after=after, **settings)
     return made
+
+
+def framing_of(provider: Provider) -> str:
+    """How the bytes of this provider are framed unless they say otherwise; one of one's own may have ``framing``."""
+    return PROVIDERS[provider].framing if isinstance(provider, str) else str(getattr(provider, "framing", "auto"))
 
 
 @cache
