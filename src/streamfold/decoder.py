@@ -6,19 +6,20 @@ closed, a body that is no stream at all, the cursor, and the fold behind ``snaps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast
 
 import msgspec
 
+from streamfold import limits
 from streamfold.accumulator import StreamAccumulator
-from streamfold.errors import FrameTooLarge, FramingError, TooDeep, Truncated, UsageError
-from streamfold.events import ErrorEvent, Event
+from streamfold.errors import FrameTooLarge, FramingError, NotJSONArray, TooDeep, Truncated, UsageError
+from streamfold.events import ErrorEvent, Event, Restart, Start
 from streamfold.framing.json_array import JSONArrayStreamParser
-from streamfold.framing.sse import ServerSentEvent, SSEParser
-from streamfold.payloads import DECODE_ERRORS, BadJSON, DepthExceeded, Payload, is_done, is_keep_alive, lenient
+from streamfold.framing.sse import ServerSentEvent, SSEParser, Stray
+from streamfold.payloads import DECODE_ERRORS, BadJSON, DepthExceeded, Payload, Reader, is_done, is_keep_alive, lenient
 from streamfold.providers._answer import RawMode
 from streamfold.providers._errors import error_body
 from streamfold.providers._table import END, CloseHow, Cursor
@@ -41,9 +42,11 @@ _OF_FRAMING: Final = {
 }
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
+_PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # how gzip and zstandard begin
 _SHOWN: Final = 200  # characters of a body that is no stream
-_MAX_LOOKS: Final = 16  # at a residue that looks like a whole body: each look reads all of it
-_FOLD_AT: Final = 512  # events that wait to be folded: many answers end before anybody asks for a snapshot
+_BODY: Final = 4 * _SHOWN  # bytes that hold so many characters, whatever they are
+_FOLD_AT: Final = 128  # events that wait to be folded: many answers end before anybody asks for a snapshot
+_MUCH: Final = 4096  # bytes of a read; nothing of a larger one is kept when its events are out
 
 
 class Settings(TypedDict, total=False):
@@ -79,6 +82,8 @@ class _Parser(Protocol):
 
     fault: FramingError | None
 
+    def begin_at(self, offset: int) -> None: ...
+
     def take(self, data: bytes) -> list[bytes]: ...
 
     def finish(self, how: str) -> list[bytes]: ...
@@ -86,6 +91,10 @@ class _Parser(Protocol):
     def offset_of(self, k: int) -> int: ...
 
     def release(self) -> None: ...
+
+
+_Before: TypeAlias = tuple[int | None, str | None, str | None, str | None]
+"""Where the reading stood before a batch: the number that should come next, event id, response id, signature."""
 
 
 class StreamDecoder:
@@ -96,7 +105,7 @@ class StreamDecoder:
         settings: See :class:`Settings`.
 
     Raises:
-        UsageError: An unknown provider, framing or setting.
+        UsageError: An unknown provider, framing or setting, or a setting of another kind or range.
     """
 
     fault: None = None  # nothing that comes from a provider is raised
@@ -108,15 +117,25 @@ class StreamDecoder:
     _sse: SSEParser | None = None
     _tags: ThinkTags | None = None
     _quick = False  # payloads go straight from the parser to the normaliser
+    _closed: CloseHow | None = None
+    # of the connection
     _seen = False  # whether a payload was read
-    _head = b""  # the body's first bytes: what tells the framing, and what to show of a body that is no stream
-    _residue_lines = 0
-    _residue_looks = 0
-    # the batch that was handed out last, and where the reading stood before it
+    _body = b""  # its first bytes, blanks left out: what to show of a body that is no stream
+    _head = b""  # blanks that wait for the byte which tells the framing
+    _skipped = 0  # bytes before those
+    _strays: _Strays | None = None
+    # how far
+    _after: Cursor | None = None
+    _event_id = ""  # the last event id before this connection; once an answer has come to its end, the last of all
+    _over = False  # it has
+    _tail: Cursor | None = None  # where the reading stood when the end of input completed a frame, which moves nothing
+    # the batch that was handed out last; a decoder that nobody looks back at keeps nothing of it
+    _looked_at = False
     _batch: Sequence[Event] = ()
     _payloads: Sequence[Any] = ()
     _spans: Sequence[tuple[int, int]] = ()
-    _sequence_before: int | None = None
+    _framed: int | None = None  # frames of it that come before the events which no frame caused; None: all
+    _before: _Before = (None, None, None, None)
     # what is not folded yet
     _accumulator: StreamAccumulator | None = None
 
@@ -134,14 +153,12 @@ class StreamDecoder:
             self._begin_framing(framing)
 
     def _configure(self, provider: str, settings: Settings) -> None:
-        if unknown := settings.keys() - Settings.__annotations__.keys():
-            raise UsageError(f"no setting is called {', '.join(sorted(unknown))}")
+        if wrong := _wrong(settings):
+            raise UsageError(wrong)
         self._framing = settings.get("framing", "auto")
-        if self._framing not in FRAMINGS:
-            raise UsageError(f"no framing is called {self._framing!r}; there are {', '.join(FRAMINGS)}")
-        on_eof = settings.get("on_eof", "flush")
-        if on_eof not in ("flush", "discard"):
-            raise UsageError(f'on_eof is "flush" or "discard", not {on_eof!r}')
+        self._after = settings.get("after")
+        if self._after is not None:
+            self._event_id = self._after.last_event_id or ""
         if settings.get("think_tags"):
             self._tags = ThinkTags()
         self._settings = settings
@@ -161,31 +178,51 @@ class StreamDecoder:
         sse, normalizer = self._sse, self._normalizer
         assert sse is not None
         payloads = sse.take(data)
-        self._sequence_before = normalizer.next_sequence
+        if sse.ids is not None:  # not of one plain shape: there may be lines that are no frames, or a fault
+            return self._hand_out(self._read_taken(payloads), len(data))
+        if self._looked_at:
+            answer = normalizer.answer
+            self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature)
         events: list[Event] = []
-        self._spans = ()
+        spans: Sequence[tuple[int, int]] = ()
         if payloads:
             more = normalizer.more
             single = len(payloads) == 1
             if not single or more is None or more(payloads, events.append) is not END:
                 normalizer.read(iter(payloads), events, None if single else more)
                 answer = normalizer.answer
-                self._spans = answer.spans
+                spans = answer.spans
                 if answer.ended:
-                    self.ended, self._quick = True, False
-        self._payloads = payloads
-        if sse.ids is not None or sse.fault is not None:
-            events = self._look_below(events)
-        self._batch = events
-        if events:
-            self._waiting += events
+                    self._end(sse.last_event_id)
+        self._waiting += events
+        if self._looked_at:
+            self._batch, self._payloads, self._spans = events, payloads, spans
             if len(self._waiting) > _FOLD_AT:
                 self._fold(len(events))
+        elif len(data) > _MUCH or len(self._waiting) > _FOLD_AT:
+            self.release()
         return events
 
     def feed_payload(self, payload: Payload) -> list[Event]:
-        """Take in one whole payload: JSON text, or the object it decodes to. For who has frames already."""
-        return [] if self.ended else self._hand_out(self._read([payload]))
+        """Take in one whole payload: JSON text, or the object it decodes to. For who has frames already.
+
+        Raises:
+            UsageError: It is neither text, nor bytes, nor a dict.
+        """
+        if isinstance(payload, bytearray | memoryview):
+            payload = bytes(payload)
+        elif not isinstance(payload, bytes | str | dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"a payload is text, bytes or a dict, not {type(payload).__name__}")
+        self._forget_batch()
+        if self.ended:
+            return []
+        if self._parser is not None:
+            self._parser.release()
+        answer = self._normalizer.answer
+        answer.name_of = answer.offset_of = None  # no frame of ours
+        events = self._read([payload])
+        self._wire()
+        return self._hand_out(events)
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """Declare the end of input; the events it causes.
@@ -200,26 +237,27 @@ class StreamDecoder:
         """
         if how not in ("eof", "cut", "cancel"):
             raise UsageError(f'a stream is closed by "eof", "cut" or "cancel", not {how!r}')
+        self._forget_batch()
         if self.ended:
             return []
+        self._closed = how
         if how == "cancel":
             self.cancel()
             return []
-        events: list[Event] = []
-        if self._parser is not None:
-            events = self._look_below(self._read(self._finish_frames(how)))
+        events = self._finish_frames(how)
+        if not self.ended and how == "eof":
+            events = [*events, *self._no_stream()]
         if not self.ended:
-            if how == "eof":
-                events = [*events, *self._no_stream()]
-            events = [*events, *self._normalizer.close(how)]
-        self.ended, self._quick = True, False
+            events = [*events, *self._said(self._normalizer.close(how))]
+            self._end()
         return self._hand_out(events)
 
     def release(self) -> None:
         """All of the last batch was handed out, and a long wait may come: keep nothing of it."""
-        if len(self._waiting) > _FOLD_AT:
+        if not self._looked_at or len(self._waiting) > _FOLD_AT:
             self._fold(0)
         self._batch = self._payloads = self._spans = ()
+        self._normalizer.answer.begin([])
         if self._parser is not None:
             self._parser.release()
 
@@ -232,29 +270,36 @@ class StreamDecoder:
         """Fold into this accumulator, which keeps what came whatever happens to the stream."""
         self._accumulator = accumulator
 
+    def look_back(self) -> None:
+        """Keep each batch until the next one: somebody hands its events out one by one, or asks for its frames."""
+        self._looked_at = True
+
     def trace(self, data: bytes) -> list[Traced]:
         """Like :meth:`feed`, each frame paired with the events that it caused. Frames after the end cause none."""
-        if self.ended and self._parser is not None:
-            return [(frame, ()) for frame in self._frames(self._parser.take(data))]
-        return self._paired(self.feed(data))
+        self.look_back()
+        if not self.ended:
+            return self._paired(self.feed(data))
+        data = _as_bytes(data)
+        taken = self._parser.take(data) if data and self._parser is not None and self._closed is None else []
+        return [(frame, ()) for frame in self._frames(taken)]
 
     def trace_close(self, how: CloseHow = "eof") -> list[Traced]:
         """Like :meth:`close`, each frame paired with the events that it caused."""
-        if self.ended:
-            return []
-        self._payloads = []
-        return self._paired(self.close(how))
+        if not self.ended:
+            return self._paired(self.close(how))
+        taken = self._parser.finish(how) if self._parser is not None and self._closed is None else []
+        self._closed = how
+        return [(frame, ()) for frame in self._frames(taken)]
 
     def reconnect(self) -> None:
         """Another connection takes up the answer: drop the half frame, keep all else, drop what is replayed."""
-        last_event_id = self._sse.last_event_id if self._sse is not None else ""
+        if self._sse is not None and not self._over:
+            self._event_id = self._sse.last_event_id
+        self._head, self._skipped, self._body, self._seen = b"", 0, b"", False
         if self._parser is not None:
             self._begin_framing(self._framing)
-        if self._sse is not None:
-            self._sse.last_event_id = last_event_id
-        self._head = b""
         self._normalizer.replay()
-        self._notice_end()
+        self._follow()
 
     # -- out ----------------------------------------------------------------------------------------------------------
 
@@ -276,25 +321,45 @@ class StreamDecoder:
     @property
     def cursor(self) -> Cursor:
         """Of all bytes fed so far: what a resumed reading has to come after."""
-        cursor = self._normalizer.cursor
-        if cursor.last_event_id is None and self._sse is not None and self._sse.last_event_id:
-            cursor = msgspec.structs.replace(cursor, last_event_id=self._sse.last_event_id)
-        return cursor
+        if self._tail is not None:
+            return self._tail
+        cursor, given = self._normalizer.cursor, self._after or Cursor()
+        event_id = self._event_id if self._sse is None or self._over else self._sse.last_event_id
+        return Cursor(
+            cursor.response_id,
+            given.last_sequence if cursor.last_sequence is None else cursor.last_sequence,
+            cursor.last_event_id or event_id or None,
+            cursor.last_signature or given.last_signature,
+        )
 
     def cursor_at(self, left: int) -> Cursor:
         """The cursor as it stood when all but the last ``left`` events of the last batch had been handed out.
 
-        It moves only when all events of a frame are out.
+        It moves only when all events of a frame are out. Of signatures only the last one of a batch is known: it counts
+        when all of the batch is out.
         """
-        if not left and not self._batch:
+        counts = _counts(self._spans, len(self._payloads))
+        out = len(self._batch) - left
+        beyond = self._over and (not left or out > sum(counts))  # what no frame caused comes last of all
+        if self._tail is not None or beyond or not self._batch:
             return self.cursor
-        whole = self._frames_out(len(self._batch) - left)
-        cursor, sequence, event_id = self.cursor, self._sequence_before, None
-        numbers = [n for n in map(_sequence_number, self._payloads[:whole]) if n is not None]
-        last = numbers[-1] if numbers else None if sequence is None else sequence - 1
-        if self._sse is not None:
-            event_id = self._sse.id_of(whole - 1) if whole else self._sse.id_before
-        return msgspec.structs.replace(cursor, last_sequence=last, last_event_id=event_id or None)
+        whole = _frames_out(counts, out)
+        cursor, given, normalizer = self.cursor, self._after or Cursor(), self._normalizer
+        sequence, event_id, response_id, signature = self._before
+        last = given.last_sequence if sequence is None else sequence - 1
+        for payload in self._payloads[:whole]:
+            numbered = _numbered(payload)
+            if normalizer.next_sequence is not None and numbered.sequence_number is not None:
+                last = max(numbered.sequence_number, -1 if last is None else last)
+            if normalizer.last_event_id is not None:
+                event_id = numbered.event_id or event_id
+        for event in self._batch[: sum(counts[:whole])]:
+            if isinstance(event, Start | Restart):
+                response_id = (event.id or response_id) if isinstance(event, Start) else None
+        if event_id is None:
+            event_id = self._event_id if self._sse is None else self._sse.id_of(whole - 1)
+        signature = (signature or given.last_signature) if left else cursor.last_signature
+        return Cursor(response_id, last, event_id or None, signature)
 
     def snapshot(self, left: int = 0) -> Snapshot:
         """The answer as it stands, without the last ``left`` events of the last batch."""
@@ -310,90 +375,137 @@ class StreamDecoder:
             self._waiting = self._waiting[count:]
         return self._accumulator
 
-    def _hand_out(self, events: list[Event]) -> list[Event]:
-        """Remember the batch."""
+    def _hand_out(self, events: list[Event], size: int = 0) -> list[Event]:
+        """Remember the batch, which was read from so many bytes."""
         self._waiting += events
-        self._batch = events
+        if self._looked_at:
+            self._batch = events
+            if len(self._waiting) > _FOLD_AT:
+                self._fold(len(events))
+        elif size > _MUCH or len(self._waiting) > _FOLD_AT:
+            self.release()
         return events
+
+    def _forget_batch(self) -> None:
+        self._batch = self._payloads = self._spans = ()
+        self._framed = None
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
     def _read(self, payloads: list[Any]) -> list[Event]:
         """The events of these payloads, by way of all that happens seldom."""
-        self._payloads, self._spans = payloads, []
+        normalizer = self._normalizer
+        answer = normalizer.answer
+        self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature)
+        self._payloads, self._spans = payloads, ()
         if not payloads:
             return []
-        normalizer = self._normalizer
-        self._sequence_before = normalizer.next_sequence
         first, self._seen = not self._seen, True
-        if first and self._framing == "json_array" and isinstance(payloads[0], bytes):
-            self._head = payloads[0][:_SHOWN]
-            error = _error_of_body(payloads[0])
-            if error is not None:
-                events = normalizer.fail(error)
-                self._spans = [(0, len(events))]
-                self._notice_end()
-                return events
-        if self._tags is None:
+        error = _error_of_item(payloads[0]) if first and self._framing == "json_array" else None
+        if error is not None:
+            events = self._said(normalizer.fail(error))
+            self._spans = [(0, len(events)), *_nothing(len(events), len(payloads) - 1)]
+        elif self._tags is None:
             events = normalizer.feed(payloads)
             self._spans = normalizer.answer.spans
         else:
-            events = self._read_tags(self._tags, payloads)
-        self._notice_end()
+            events = self._read_tags(payloads)
+        self._follow()
+        if self._normalizer.answer.ended:
+            sse = self._sse
+            if sse is None or sse.ids is None:
+                self._end()
+            else:
+                self._end(sse.id_of(_frames_out(_counts(self._spans, len(payloads)), len(events)) - 1))
         return events
 
-    def _read_tags(self, tags: ThinkTags, payloads: list[Any]) -> list[Event]:
+    def _read_tags(self, payloads: list[Any]) -> list[Event]:
         events: list[Event] = []
         spans = self._spans = list[tuple[int, int]]()
-        answer, sse, parser = self._normalizer.answer, self._sse, self._parser
         for number, payload in enumerate(payloads):
-            if sse is not None:
-                answer.name_of = partial(_shifted, sse.name_of, number)
-            if parser is not None:
-                answer.offset_of = partial(_shifted, parser.offset_of, number)
-            before = len(events)
-            events += tags.apply(self._normalizer.feed([payload]))
+            answer, before = self._normalizer.answer, len(events)
+            name_of, offset_of = answer.name_of, answer.offset_of
+            answer.name_of = partial(_shifted, name_of, number) if name_of is not None else None
+            answer.offset_of = partial(_shifted, offset_of, number) if offset_of is not None else None
+            events += self._said(self._normalizer.feed([payload]))
             spans.append((before, len(events) - before))
-            self._notice_end()
+            self._follow()
             answer = self._normalizer.answer
-        self._wire()
+            answer.name_of, answer.offset_of = name_of, offset_of
         return events
 
-    def _notice_end(self) -> None:
+    def _said(self, events: list[Event]) -> list[Event]:
+        """What a normaliser says, reasoning told from text where that is asked for."""
+        return events if self._tags is None else self._tags.apply(events)
+
+    def _follow(self) -> None:
+        """The dialect may be known now, and with it the straight way."""
         if self._normalizer.chosen is not None:
             self._normalizer = self._normalizer.chosen
-        self.ended = self._normalizer.answer.ended
-        known = self._normalizer.surface != "unknown"
+        known = self._seen and self._normalizer.surface != "unknown"
         self._quick = self._sse is not None and self._tags is None and known and not self.ended
+
+    def _fail(self, error: ErrorEvent) -> list[Event]:
+        """An error that was found below the payloads ends the answer."""
+        events = self._said(self._normalizer.fail(error))
+        self._follow()
+        self._end()
+        return events
+
+    def _end(self, event_id: str | None = None) -> None:
+        """The answer has come to its end, at that event id; what is read after it moves nothing."""
+        if event_id is None:
+            event_id = self._event_id if self._sse is None else self._sse.last_event_id
+        self._event_id = event_id
+        self._over, self.ended, self._quick = True, True, False
 
     # -- frames -------------------------------------------------------------------------------------------------------
 
     def _feed_slowly(self, data: Any) -> list[Event]:
         """Bytes before the framing and the dialect are known, with tags to look for, after the end; or no bytes."""
         data = _as_bytes(data)
+        self._forget_batch()
         if self.ended or not data:
             return []
+        if len(self._body) < _BODY and not self._seen:
+            self._body = (self._body + data[:_BODY]).removeprefix(_BOM).lstrip(_SPACE)[:_BODY]
         if self._parser is None:
-            data = self._head + data if self._head else data
-            body = data[:_SHOWN].removeprefix(_BOM).lstrip(_SPACE) or data.removeprefix(_BOM).lstrip(_SPACE)
-            if not body or _BOM.startswith(body):
-                self._head = data
+            data = self._find_framing(data)
+            if self._parser is None:
                 return []
-            self._head = body[:_SHOWN]
+        return self._hand_out(self._read_taken(self._parser.take(data)), len(data))
+
+    def _find_framing(self, data: bytes) -> bytes:
+        """Look for the first byte that is no blank, which tells the framing; what the parser is then to be fed.
+
+        Of the blanks before it only those of its own line mean anything to any framing; of endless ones not even all.
+        """
+        data = self._head + data
+        if not self._skipped:
+            if _BOM.startswith(data):
+                self._head = data
+                return b""
+            self._skipped = len(_BOM) if data.startswith(_BOM) else 0
+            data = data[self._skipped :]
+        body = data.lstrip(_SPACE)
+        blanks = data[: len(data) - len(body)]
+        line = max(blanks.rfind(b"\n") + 1, blanks.rfind(b"\r") + 1, len(blanks) - _SHOWN)
+        self._skipped, self._head = self._skipped + line, b"" if body else blanks[line:]
+        if body:
             self._begin_framing("json_array" if body[:1] in b"[{" else "sse")
-        assert self._parser is not None
-        events = self._read(self._parser.take(data))
-        if self._sse is None or self._sse.ids is not None or self._sse.fault is not None:
-            events = self._look_below(events)
-        return self._hand_out(events)
+        return data[line:]
 
     def _begin_framing(self, framing: str) -> None:
-        self._framing, self._sse = framing, None
+        self._framing, self._sse, self._strays = framing, None, None
         known = {name: self._settings[name] for name in _OF_FRAMING[framing] if name in self._settings}
         if framing == "json_array":
             self._parser = JSONArrayStreamParser(**known)
         else:
             self._parser = self._sse = SSEParser(**known)
+            if self._event_id:
+                self._sse.last_event_id = self._event_id
+        if self._skipped:
+            self._parser.begin_at(self._skipped)
         self._wire()
 
     def _wire(self) -> None:
@@ -402,51 +514,77 @@ class StreamDecoder:
         answer.name_of = self._sse.name_of if self._sse is not None else None
         answer.offset_of = self._parser.offset_of if self._parser is not None else None
 
-    def _finish_frames(self, how: CloseHow) -> list[bytes]:
-        """What the end of input completes. A tail counts if its JSON parses or it is a sentinel, else it was cut."""
-        assert self._parser is not None
-        payloads = self._parser.finish(how)
-        if self._sse is None or not self._sse.tail_incomplete or _is_whole(payloads[-1]):
-            return payloads
-        self._sse.fault = Truncated("the stream ended inside a frame", self._sse.offset_of(len(payloads) - 1))
-        return payloads[:-1]
+    def _read_taken(self, taken: list[bytes]) -> list[Event]:
+        """The events of what a parser took: of its frames, of a bare error between them, of the fault behind them."""
+        bare = self._bare_error()
+        if bare is None:
+            events = self._read(taken)
+            fault = self._parser.fault if self._parser is not None else None
+            return events if fault is None or self.ended else [*events, *self._fault(fault)]
+        stray, error = bare
+        events = self._read(taken[: stray.before])
+        self._payloads, self._framed = taken, stray.before
+        self._spans = [*self._spans, *_nothing(len(events), len(taken) - stray.before)]
+        if not self.ended:
+            events = [*events, *self._fail(error)]
+            self._end(stray.last_event_id)
+        return events
 
-    def _look_below(self, events: list[Event]) -> list[Event]:
-        """Faults of the framing, and a bare error body between the frames, end the answer."""
-        fault = self._parser.fault if self._parser is not None else None
-        error = _error_of_fault(fault) if fault is not None else self._error_in_residue()
-        if error is None or self.ended:
-            return events
-        more = self._normalizer.fail(error)
-        self._notice_end()
-        return [*events, *more]
-
-    def _error_in_residue(self, *, at_end: bool = False) -> ErrorEvent | None:
+    def _bare_error(self) -> tuple[Stray, ErrorEvent] | None:
         """Gemini leaves the framing for a bare JSON error, in the middle of a stream too."""
-        lines = self._sse.residue_lines if self._sse is not None else 0
-        if lines == self._residue_lines and not at_end:
-            return None
-        self._residue_lines = lines
-        residue = self._sse.residue.strip() if self._sse is not None else ""
-        if residue[:1] not in ("{", "[") or residue[-1:] not in ("}", "]") or self._residue_looks > _MAX_LOOKS:
-            return None
-        self._residue_looks += not at_end
-        members = _object_of(residue)
-        return error_body(members) if members is not None and (members.get("error") or not self._seen) else None
+        if self._sse is not None and self._sse.strays:
+            if self._strays is None:
+                self._strays = _Strays(self._settings.get("max_residue_bytes", limits.MAX_RESIDUE_BYTES))
+            for stray in self._sse.strays:
+                error = self._strays.error_in(stray)
+                if error is not None:
+                    return stray, error
+        return None
+
+    def _fault(self, fault: FramingError) -> list[Event]:
+        if not isinstance(fault, NotJSONArray):
+            return self._fail(_error_of_fault(fault))
+        # The first byte has told what it is not. What it is shall be shown, however few bytes have come so far.
+        whole = len(self._body) == _BODY or self._closed == "eof"
+        return self._fail(self._not_a_stream(f"{fault.reason}: ")) if whole else []
+
+    def _finish_frames(self, how: CloseHow) -> list[Event]:
+        """What the end of input completes. A tail counts if its JSON parses or it is a sentinel, else it was cut."""
+        if self._parser is None and self._head:
+            self._begin_framing("sse")
+            assert self._parser is not None
+            self._parser.take(self._head)
+        if self._parser is None:
+            return []
+        taken, sse = self._parser.finish(how), self._sse
+        if sse is None or not sse.tail_incomplete:
+            return self._read_taken(taken)
+        self._tail = self.cursor
+        if _is_whole(taken[-1]):
+            return self._read_taken(taken)
+        sse.fault = Truncated("the stream ended inside a frame", sse.offset_of(0))
+        events = self._read_taken([])
+        self._payloads, self._spans = taken, _nothing(0, 1)
+        return events
 
     def _no_stream(self) -> list[Event]:
         """A body that is no stream at all is read as what it is."""
-        if self._seen and (self._framing != "json_array" or self._normalizer.answer.recognised):
+        if self._sse is None:
+            known = not self._seen or self._normalizer.answer.recognised
+            return [] if known else self._fail(self._not_a_stream())
+        residue = self._sse.residue.strip()
+        if self._seen or not residue:
             return []
-        head = self._sse.residue if self._sse is not None else self._head.decode("utf-8", "replace")
-        if not head.strip():
-            return []
-        packed = self._head[:2] == b"\x1f\x8b" or self._head[:4] == b"\x28\xb5\x2f\xfd"
-        what = "compressed bytes" if packed else f"no stream: {head.strip()[:_SHOWN]}"
-        error = ErrorEvent("protocol", f"the body is {what}", "compressed" if packed else "not_a_stream", offset=0)
-        events = self._normalizer.fail(error)
-        self._notice_end()
-        return events
+        members = _object_of(residue)
+        error = error_body(members) if members is not None else None
+        return self._fail(error or self._not_a_stream(text=residue))
+
+    def _not_a_stream(self, reason: str = "no stream: ", text: str | None = None) -> ErrorEvent:
+        if self._body.startswith(_PACKED):
+            return ErrorEvent("protocol", "the body is compressed bytes", "compressed", offset=0)
+        if text is None:
+            text = self._body.decode("utf-8", "replace").strip()
+        return ErrorEvent("protocol", f"the body is {reason}{text[:_SHOWN]}", "not_a_stream", offset=0)
 
     # -- pairs --------------------------------------------------------------------------------------------------------
 
@@ -464,17 +602,50 @@ class StreamDecoder:
             pairs.append((frame, tuple(events[at : at + count])))
             at += count
         if at < len(events):
-            pairs.append((None, tuple(events[at:])))
+            pairs.insert(len(pairs) if self._framed is None else self._framed, (None, tuple(events[at:])))
         return pairs
 
-    def _frames_out(self, events_out: int) -> int:
-        """How many frames of the last batch caused the first ``events_out`` events, the last one wholly."""
-        at = 0
-        for number, count in enumerate(_counts(self._spans, len(self._payloads))):
-            at += count
-            if at > events_out or (at == events_out and count):
-                return number + (at == events_out)
-        return len(self._payloads)
+
+class _Strays:
+    """Looks for an error that stands bare among the frames, however many lines it takes.
+
+    An object begins with its line and ends before the next blank line at the latest, so that nothing which only looks
+    like the beginning of one can hide what follows.
+
+    Args:
+        max_bytes: Bound of one such object.
+    """
+
+    def __init__(self, max_bytes: int | None) -> None:
+        self._max_bytes = None if max_bytes is None else max(1, max_bytes)
+        self._block = -1
+        self._open: JSONArrayStreamParser | None = None  # the object that is not whole yet
+
+    def error_in(self, stray: Stray) -> ErrorEvent | None:
+        """The error that this line completes, if it does."""
+        if stray.block != self._block:
+            self._block, self._open = stray.block, None
+        if self._open is None:
+            if stray.line.lstrip(_SPACE)[:1] not in (b"{", b"["):
+                return None
+            try:
+                if not _BARE.decode(stray.line).error:  # most are whole: 0.5 in place of 15 microseconds
+                    return None
+            except DECODE_ERRORS:
+                pass
+            self._open = JSONArrayStreamParser(max_frame_bytes=self._max_bytes)
+        items = self._open.take(stray.line + b"\n")
+        if items or self._open.fault is not None:
+            self._open = None
+        found = (_object_of(item.decode("utf-8", "replace")) for item in items)
+        return next((error_body(members) for members in found if members and members.get("error")), None)
+
+
+class _Bare(msgspec.Struct):
+    error: Any = None
+
+
+_BARE: Final = Reader(_Bare)
 
 
 def _counts(spans: Sequence[tuple[int, int]], payloads: int) -> list[int]:
@@ -488,23 +659,60 @@ def _counts(spans: Sequence[tuple[int, int]], payloads: int) -> list[int]:
     return counts + [1] * (payloads - len(counts))
 
 
+def _nothing(before: int, payloads: int) -> list[tuple[int, int]]:
+    """The spans of payloads that caused no event, behind so many events."""
+    return [(before, 0)] * payloads
+
+
+def _frames_out(counts: Iterable[int], events_out: int) -> int:
+    """How many frames of a batch caused the first ``events_out`` events, the last one wholly."""
+    at = number = 0
+    for number, count in enumerate(counts, 1):
+        at += count
+        if at > events_out:
+            return number - 1
+        if at == events_out and count:
+            break
+    return number
+
+
 def _shifted(read: Callable[[int], Any], by: int, k: int) -> Any:
     return read(by + k)
 
 
-def _sequence_number(payload: Any) -> int | None:
-    try:
-        members = payload if isinstance(payload, dict) else _NUMBERED.decode(payload)
-    except DECODE_ERRORS:
-        return None
-    return members.get("sequence_number") if isinstance(members, dict) else members.sequence_number
-
-
 class _Numbered(msgspec.Struct):
     sequence_number: int | None = None
+    event_id: str | None = None
 
 
-_NUMBERED: Final = msgspec.json.Decoder(_Numbered)
+_NUMBERED: Final = Reader(_Numbered)
+
+
+def _numbered(payload: Any) -> _Numbered:
+    """What a payload is numbered by, on the surfaces that number theirs."""
+    try:
+        return _NUMBERED.read(payload, None) or _Numbered()
+    except (BadJSON, DepthExceeded):
+        return _Numbered()
+
+
+def _wrong(settings: Settings) -> str | None:
+    """What is wrong with the settings, in a sentence; those of a normaliser alone are asked there."""
+    if unknown := settings.keys() - Settings.__annotations__.keys():
+        return f"no setting is called {', '.join(sorted(unknown))}"
+    framing, on_eof = settings.get("framing", "auto"), settings.get("on_eof", "flush")
+    tags, call_id, after = settings.get("think_tags", False), settings.get("call_id"), settings.get("after")
+    if framing not in FRAMINGS:
+        return f"no framing is called {framing!r}; there are {', '.join(FRAMINGS)}"
+    if on_eof not in ("flush", "discard"):
+        return f'on_eof is "flush" or "discard", not {on_eof!r}'
+    if not isinstance(tags, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return f"think_tags is True or False, not {tags!r}"
+    if call_id is not None and not callable(call_id):
+        return f"call_id is a function or None, not {call_id!r}"
+    if after is not None and not isinstance(after, Cursor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return f"after is a Cursor or None, not {after!r}"
+    return limits.fault_of(**{name: settings[name] for name in limits.LEAST if name in settings})  # type: ignore[literal-required]
 
 
 def _is_whole(tail: bytes) -> bool:
@@ -530,9 +738,9 @@ def _object_of(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def _error_of_body(body: bytes) -> ErrorEvent | None:
+def _error_of_item(item: Any) -> ErrorEvent | None:
     """The error that the first object of a JSON body is, if it is no payload of any dialect."""
-    members = _object_of(body.decode("utf-8", "replace"))
+    members = _object_of(item.decode("utf-8", "replace")) if isinstance(item, bytes) else None
     return error_body(members) if members is not None and shape_of(members, None) is None else None
 
 

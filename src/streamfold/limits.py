@@ -1,6 +1,6 @@
 """Default bounds. Each is a keyword of the same name, in lower case, everywhere; ``None`` means no limit."""
 
-from typing import Final
+from typing import Any, Final
 
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 """Bytes one unfinished frame may hold. 1 MiB bites in practice; inline images of 6 MB are seen on the wire."""
@@ -22,3 +22,15 @@ MAX_SNIFF_BYTES: Final = 64 * 1024
 
 MAX_WARNINGS: Final = 1_000
 """Non-fatal errors a snapshot keeps; what comes after them is not kept."""
+
+LEAST: Final = {"max_frame_bytes": 1, "max_residue_bytes": 0, "max_depth": 0, "max_blocks": 0}
+"""What each bound that can be set is at least."""
+
+
+def fault_of(**bounds: Any) -> str | None:
+    """What is wrong with bounds that a caller has set, in a sentence; None if nothing is."""
+    for name, bound in bounds.items():
+        whole = isinstance(bound, int) and not isinstance(bound, bool)
+        if bound is not None and not (whole and bound >= LEAST[name]):
+            return f"{name} is a whole number from {LEAST[name]} up, or None for no limit, not {bound!r}"
+    return None

@@ -30,6 +30,7 @@ class UnifiedStream(PullStream[Event]):
     def __init__(self, source: ByteSource, decoder: StreamDecoder) -> None:
         super().__init__(source, decoder)
         self._decoder = decoder
+        decoder.look_back()
 
     @property
     def cursor(self) -> Cursor:
@@ -52,6 +53,7 @@ class AsyncUnifiedStream(AsyncPullStream[Event]):
     def __init__(self, source: AsyncByteSource, decoder: StreamDecoder) -> None:
         super().__init__(source, decoder)
         self._decoder = decoder
+        decoder.look_back()
 
     @property
     def cursor(self) -> Cursor:

@@ -448,19 +448,7 @@ async def cancelled_when(ready: Callable[[], bool], task: Callable[[], Awaitable
 
 
 @every_loop
-@pytest.mark.parametrize(
-    "opening",
-    [
-        pytest.param(
-            opening,
-            id=name,
-            marks=pytest.mark.xfail(strict=True, reason="a traced stream that is left between frames raises ValueError")
-            if name == "aiter_traced"
-            else (),
-        )
-        for name, opening in STREAMS.items()
-    ],
-)
+@every_stream
 def test_cancelling_the_reader_closes_the_source(opening: Opening, run: Callable[[Main], None]) -> None:
     async def main() -> None:
         response = Response(hangs=True)

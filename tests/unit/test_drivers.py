@@ -352,7 +352,6 @@ def test_the_source_is_closed_exactly_once(end: Callable[[Any], None], chunks: l
     assert source.closed == 1
 
 
-@pytest.mark.xfail(strict=True, reason="a traced stream that is left between frames raises ValueError")
 def test_a_traced_stream_may_be_left_after_any_frame() -> None:
     for chunks in (FRAMES, [CHAT], cut(CHAT, 50)):
         for count in range(len(FRAMES)):
@@ -662,7 +661,6 @@ def test_an_item_of_an_array_is_a_frame_of_data(size: int) -> None:
     assert [event for _, caused in pairs for event in caused] == list(streamfold.iter_unified([body], "openai-chat"))
 
 
-@pytest.mark.xfail(strict=True, reason="items after the end are paired as the items before it")
 def test_items_of_an_array_after_the_end_cause_nothing() -> None:
     chunks = [b'[{"error":{"message":"no"}}', b',{"a":1}', b',{"b":1}]']
     pairs = list(streamfold.iter_traced(chunks, "openai-chat"))
@@ -670,13 +668,11 @@ def test_items_of_an_array_after_the_end_cause_nothing() -> None:
     assert [len(caused) for _, caused in pairs] == [2, 0, 0]
 
 
-@pytest.mark.xfail(strict=True, reason="a frame that the end of input completes after the terminal sign is not paired")
 def test_an_unclosed_frame_after_the_terminal_sign_causes_nothing() -> None:
     pairs = list(streamfold.iter_traced([CHAT, b"data: late"], "openai-chat"))
     assert [frame.data for frame, _ in pairs if frame][-1] == "late"
 
 
-@pytest.mark.xfail(strict=True, reason="a read of nothing pairs the frames of the read before once more")
 @pytest.mark.parametrize(
     ("body", "settings"),
     [

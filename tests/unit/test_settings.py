@@ -75,26 +75,28 @@ def test_every_way_takes_every_setting(name: str, way: Way) -> None:
 
 # -- wrong ones -------------------------------------------------------------------------------------------------------
 
-late = pytest.mark.xfail(strict=True, reason="it is found out when the first bytes come, or never")
-foreign = pytest.mark.xfail(strict=True, reason="it raises what Python raises, not UsageError")
-WRONG = {
-    "framing": pytest.param({"framing": "html"}),
-    "no framing": pytest.param({"framing": None}),
-    "raw": pytest.param({"raw": "some"}),
-    "on_eof": pytest.param({"on_eof": "drop"}),
-    "max_frame_bytes below 1": pytest.param({"max_frame_bytes": 0}, marks=late),
-    "max_frame_bytes as text": pytest.param({"max_frame_bytes": "1"}, marks=late),
-    "max_residue_bytes below 0": pytest.param({"max_residue_bytes": -1}, marks=late),
-    "max_depth below 0": pytest.param({"max_depth": -1}, marks=late),
-    "max_blocks below 0": pytest.param({"max_blocks": -1}, marks=late),
-    "max_blocks as text": pytest.param({"max_blocks": "9"}, marks=late),
-    "call_id": pytest.param({"call_id": "call_"}, marks=late),
-    "after": pytest.param({"after": "resp_1"}, marks=foreign),
-    "unknown": pytest.param({"max_frame": 9}),
+WRONG: dict[str, dict[str, Any]] = {
+    "framing": {"framing": "html"},
+    "no framing": {"framing": None},
+    "raw": {"raw": "some"},
+    "on_eof": {"on_eof": "drop"},
+    "max_frame_bytes below 1": {"max_frame_bytes": 0},
+    "max_frame_bytes as text": {"max_frame_bytes": "1"},
+    "max_frame_bytes as a float": {"max_frame_bytes": 1e6},
+    "max_frame_bytes as a truth": {"max_frame_bytes": True},
+    "max_residue_bytes below 0": {"max_residue_bytes": -1},
+    "max_depth below 0": {"max_depth": -1},
+    "max_depth as text": {"max_depth": "9"},
+    "max_blocks below 0": {"max_blocks": -1},
+    "max_blocks as text": {"max_blocks": "9"},
+    "think_tags": {"think_tags": "no"},
+    "call_id": {"call_id": "call_"},
+    "after": {"after": "resp_1"},
+    "unknown": {"max_frame": 9},
 }
 
 
-@pytest.mark.parametrize("settings", [pytest.param(*p.values, marks=p.marks, id=name) for name, p in WRONG.items()])
+@pytest.mark.parametrize("settings", WRONG.values(), ids=WRONG.keys())
 def test_a_wrong_setting_is_told_at_once(settings: Any) -> None:
     with pytest.raises(UsageError):
         StreamDecoder("openai-chat", **settings)

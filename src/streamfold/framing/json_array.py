@@ -125,8 +125,8 @@ class JSONArrayStreamParser:
         max_frame_bytes: int | None = limits.MAX_FRAME_BYTES,
         max_depth: int | None = limits.MAX_DEPTH,
     ) -> None:
-        if max_frame_bytes is not None and max_frame_bytes < 1:
-            raise UsageError(f"max_frame_bytes is at least 1, not {max_frame_bytes}")
+        if wrong := limits.fault_of(max_frame_bytes=max_frame_bytes, max_depth=max_depth):
+            raise UsageError(wrong)
         self._limit = _NO_LIMIT if max_frame_bytes is None else max_frame_bytes
         self._max_depth = _NO_LIMIT if max_depth is None else max_depth
         # the bytes that were fed
@@ -207,6 +207,10 @@ class JSONArrayStreamParser:
             self.feed(piece)
             self._read_all(items)
         return items
+
+    def begin_at(self, offset: int) -> None:
+        """The stream began so many bytes before what is fed first: nothing but blanks, and perhaps its mark."""
+        self._base, self._place = offset, _START
 
     def finish(self, how: str) -> list[bytes]:
         """Declare the end: ``"eof"`` completes or faults what is open, ``"cut"`` and ``"cancel"`` drop it."""

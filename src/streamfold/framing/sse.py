@@ -12,20 +12,21 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from streamfold import limits
 from streamfold.errors import FrameTooLarge, FramingError, UsageError
 
-__all__ = ["SSEParser", "ServerSentEvent"]
+__all__ = ["SSEParser", "ServerSentEvent", "Stray"]
 
 _NO_HEAD: Final = b"event: "  # of a frame without an event field
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _LF, _CR, _COLON = 10, 13, 58
 _SMALL: Final = 1024  # fragments shorter than this are merged: a list of 1-byte reads costs 50 bytes a byte
+_FEW: Final = 8192  # bytes of whole lines that may wait, as they came, for the blank line that makes them a frame
 _MAX_RETRY_DIGITS: Final = 18  # fits 64 bits; int() of an endless digit string is quadratic
 
 
@@ -47,6 +48,22 @@ class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
     complete: bool = True
 
 
+class Stray(NamedTuple):
+    """A line that no field of the grammar accounts for, and where it stands.
+
+    Attributes:
+        before: How many frames of the same take come before it.
+        block: Where the lines begin that no blank line parts from it, in bytes from the start of the stream.
+        last_event_id: The stream's last event ID at this line.
+        line: The line, without its end.
+    """
+
+    before: int
+    block: int
+    last_event_id: str
+    line: bytes
+
+
 class SSEParser:
     """Incremental, bounded parser of an event stream; does no I/O.
 
@@ -63,6 +80,7 @@ class SSEParser:
         last_event_id: The last event ID, committed at blank lines only.
         replacements: How many U+FFFD stand for bad UTF-8 in the frames handed out so far.
         fault: What ended the stream early, else None.
+        strays: The lines of the last take that are no field of the grammar.
     """
 
     fast = True
@@ -71,12 +89,11 @@ class SSEParser:
     # What most streams never change stands on the class: an answer may have no more than fifteen frames.
     last_event_id = ""
     replacements = 0
-    residue_lines = 0
     fault: FramingError | None = None
     tail_incomplete = False  # the last frame was closed by the end of input
     # of the last take
     ids: list[str] | None = None  # last event IDs, in step with the payloads; None where it was of one plain shape
-    id_before = ""  # the last event ID when it began
+    _id_before = ""  # the last event ID when it began
     _heads: list[bytes] | None = None
     _offsets: list[int] | None = None
     _block = b""  # what a plain take was cut out of
@@ -104,6 +121,8 @@ class SSEParser:
         max_residue_bytes: int | None = limits.MAX_RESIDUE_BYTES,
         on_eof: Literal["flush", "discard"] = "flush",
     ) -> None:
+        if wrong := limits.fault_of(max_frame_bytes=max_frame_bytes, max_residue_bytes=max_residue_bytes):
+            raise UsageError(wrong)
         if on_eof not in ("flush", "discard"):
             raise UsageError(f'on_eof is "flush" or "discard", not {on_eof!r}')
         self._limit = sys.maxsize if max_frame_bytes is None else max_frame_bytes
@@ -113,6 +132,7 @@ class SSEParser:
         self._data: list[bytes] = []  # of the frame that is open
         self._residue: list[bytes] = []
         self._payloads: list[bytes] = []  # of the last take
+        self.strays: list[Stray] = []
         self._retries: list[int | None] = []
         self._ready: deque[ServerSentEvent] = deque()
 
@@ -186,6 +206,10 @@ class SSEParser:
         self._clean = self.fast and self.ids is None and not (self._held or self._inside or self._at_start)
         return self._payloads
 
+    def begin_at(self, offset: int) -> None:
+        """The stream began so many bytes before what is fed first: nothing but blank lines, and perhaps its mark."""
+        self._position, self._at_start = offset, False
+
     def finish(self, how: str) -> list[bytes]:
         """Declare the end: ``"eof"`` delivers an open frame, ``"cut"`` and ``"cancel"`` drop it."""
         self._forget()
@@ -194,12 +218,14 @@ class SSEParser:
         self._closed = True
         if self.fault is None and how == "eof":
             self._read_tail()
+        elif self.fault is None and how == "cut":
+            self._read_lines(b"")  # lines that are whole were sent, whatever became of the rest
         self._held, self._data, self._inside, self.fast, self._clean = [], [], False, False, False
         return self._payloads
 
     def release(self) -> None:
         """Keep nothing of the last :meth:`take`: a long wait may come."""
-        self._payloads, self._block = [], b""
+        self._forget()
 
     def frame(self, k: int) -> ServerSentEvent:
         """The ``k``-th frame of the last :meth:`take` or :meth:`finish`, with its text decoded."""
@@ -222,8 +248,10 @@ class SSEParser:
         return head[7:].decode("utf-8", "replace") or None
 
     def id_of(self, k: int) -> str:
-        """The last event ID at the ``k``-th frame of the last take."""
-        return self.last_event_id if self.ids is None else self.ids[k]
+        """The last event ID at the ``k``-th frame of the last take, when it began at the one before the first."""
+        if self.ids is None:
+            return self.last_event_id
+        return self.ids[k] if k >= 0 else self._id_before
 
     def offset_of(self, k: int) -> int:
         """Where the ``k``-th frame of the last take begins, in bytes from the start of the stream."""
@@ -246,6 +274,10 @@ class SSEParser:
                 self._hold(data)
             return
         size, held = len(data), self._held
+        rest = size - end
+        if rest > self._limit or (rest > _FEW and data.rfind(b"\n", end) > end + _FEW):
+            self._read_lines(data)
+            return
         block = data if end == size else data[:end]
         if held:
             block = b"".join([*held, block])
@@ -256,7 +288,7 @@ class SSEParser:
         self._payloads, self._block = payloads, block
         self._position += len(block)
         self._held, self._held_size = [], 0
-        if end < size:
+        if rest:
             self._hold(data[end:])
 
     def _end_of_frames(self, data: bytes) -> int:
@@ -278,30 +310,32 @@ class SSEParser:
     def _forget(self) -> None:
         """Begin a take: nothing of the one before is to be had any more."""
         self._payloads, self._heads, self.ids, self._retries, self._offsets = [], None, None, [], None
-        self._block = b""
+        self._block, self.strays = b"", []
 
     def _hold(self, data: bytes) -> None:
-        if self._held and len(self._held[-1]) < _SMALL:
-            self._held[-1] += data
+        """Keep what no blank line has ended yet; once it is much, of its last line alone."""
+        held, before = self._held, self._held_size
+        if held and len(held[-1]) < _SMALL:
+            held[-1] += data
         else:
-            self._held.append(data)
-        self._held_size += len(data)
-        if self._held_size > self._limit:
-            self._read_lines(b"")  # what is held may be several lines; only the last one is unfinished
+            held.append(data)
+        size = self._held_size = before + len(data)
+        if size > self._limit or (size > _FEW and data.rfind(b"\n", max(0, _FEW - before)) >= 0):
+            self._read_lines(b"")
 
     # -- the general reader: the definition --------------------------------------------------------------------------
 
     def _read_held_lines(self) -> None:
         if self._held and not self._closed and self.fault is None:
-            kept = (self._payloads, self._heads, self.ids, self._retries, self._offsets)
+            kept = (self._payloads, self._heads, self.ids, self._retries, self._offsets, self.strays)
             self._read_lines(b"")  # completes lines, never a frame: whatever completes one was taken at once
-            self._payloads, self._heads, self.ids, self._retries, self._offsets = kept
+            self._payloads, self._heads, self.ids, self._retries, self._offsets, self.strays = kept
 
     def _read_lines(self, data: bytes) -> None:
         """Read what is held and ``data``, line by line; hold the rest."""
         if self._heads is None:
-            self._heads, self.ids, self._offsets = [], [], []
-            self.id_before = self.last_event_id
+            self._heads, self.ids, self._offsets, self.strays = [], [], [], []
+            self._id_before = self.last_event_id
         if data and not self._skip_lf and data.find(b"\n") < 0 and data.find(b"\r") < 0:
             self._hold_line(data)
             return
@@ -357,14 +391,16 @@ class SSEParser:
                 if name == b"data":
                     data.append(value)
                     data_size += len(value) + 1
-                else:
-                    self._rare_field(name, value, line)
-            if len(data) > _SMALL:
-                data = [b"\n".join(data)]
+                elif not self._rare_field(name, value):
+                    self._keep_stray(Stray(len(payloads), frame_offset, self.last_event_id, line))
+            if len(data) > _SMALL and len(data[-2]) < _SMALL:
+                last = data.pop()
+                data[-1] += b"\n" + last
         self._position = position
         self._inside, self._data, self._data_size, self._frame_offset = inside, data, data_size, frame_offset
 
-    def _rare_field(self, name: bytes, value: bytes, line: bytes) -> None:
+    def _rare_field(self, name: bytes, value: bytes) -> bool:
+        """Read a field other than data; whether it is one of the grammar."""
         if name == b"event":
             self._head = b"event: " + value
         elif name == b"id":
@@ -375,13 +411,14 @@ class SSEParser:
             if value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
                 self._retry = self._retry_ms = int(value)
         else:
-            self._keep_residue(line)
+            return False
+        return True
 
-    def _keep_residue(self, line: bytes) -> None:
+    def _keep_stray(self, stray: Stray) -> None:
+        self.strays.append(stray)
         if self._residue_room > 0:
-            self.residue_lines += 1
-            self._residue.append(line[: self._residue_room])
-            self._residue_room -= len(line) + 1
+            self._residue.append(stray.line[: self._residue_room])
+            self._residue_room -= len(stray.line) + 1
 
     def _hold_line(self, data: bytes) -> None:
         if self._held and len(self._held[-1]) < _SMALL:
