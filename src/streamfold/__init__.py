@@ -166,6 +166,12 @@ if TYPE_CHECKING:
         asentences,
         sentences,
     )
+    from streamfold.views.sentences import (
+        Sentence,
+        SentenceStream,
+        asentences,
+        sentences,
+    )
 
 __version__ = "0.1.0"
 
@@ -223,6 +229,8 @@ __all__ = [
     "SSEParser",
     "Sentence",
     "SentenceStream",
+    "Sentence",
+    "SentenceStream",
     "ServerSentEvent",
     "Session",
     "Settings",
@@ -257,6 +265,7 @@ __all__ = [
     "amap_event_stream",
     "aparse_event_stream",
     "asentences",
+    "asentences",
     "check",
     "decode_event",
     "encode_event",
@@ -266,6 +275,7 @@ __all__ = [
     "map_event_stream",
     "parse_event_stream",
     "parse_partial_json",
+    "sentences",
     "sentences",
     "tool_results",
 ]
@@ -392,6 +402,12 @@ _HOMES = {
         "fold",
         "iter_traced",
         "iter_unified",
+    ),
+    "views.sentences": (
+        "Sentence",
+        "SentenceStream",
+        "asentences",
+        "sentences",
     ),
     "views.sentences": (
         "Sentence",
