@@ -83,7 +83,7 @@ def _joined(found: list[bytes], framing: str) -> bytes:
         middle = [item for item in items if not _is_end(item)]
         return b"[" + SEPARATOR.join([*(middle * LONG)[:LONG], items[-1]]) + b"]"
     first, *rest = frames(found[-1])
-    middle = [frame for body in found for frame in frames(body)[1:] if not _is_end(frame)]
+    middle = [frame for body in found for frame in frames(body) if not _is_end(frame)]
     ends = [frame for frame in rest if _is_end(frame)]
     end = b"\n\n" if first.startswith(b"event:") else b"\r\n\r\n"  # some were kept with other line ends
     whole = [first, *(middle * LONG)[: max(LONG, len(middle))], *ends]

@@ -118,7 +118,8 @@ def json_of(value: Any) -> JSONText:
 
 def raw(payload: Any, index: int | None = None, name: str | None = None, *, is_json: bool = True) -> Raw:
     """The whole payload as ``raw``, under the name that it gives itself."""
-    own = payload.get("type") or payload.get("object") if isinstance(payload, dict) else None
+    names = ("type", "event_type", "object")
+    own = next(filter(None, map(payload.get, names)), None) if isinstance(payload, dict) else None
     text = json_of(payload) if is_json else JSONText(json.dumps(payload, ensure_ascii=False))
     return Raw(name or own or "message", text, index, is_json)
 

@@ -86,19 +86,29 @@ class ArgumentsByPath:
     def __init__(self, text: Pieces) -> None:
         self._text = text
         self._open: list[_Container] = []
-        self._string = ""  # path of the string that is not ended yet
+        self._string = ""  # path of the string that the text has open
+        self._unended: set[str] = set()  # paths of strings that go on
         self._tree: Any = None
 
     def begin_with(self, value: dict[str, Any]) -> None:
         """The call came with arguments already: leaves add to them."""
         self._tree = value
 
+    def has_open(self, path: str) -> bool:
+        """Whether the text ends inside the string at this path, so that a piece of it only adds to the text."""
+        return self._string == path and path != "" and self._tree is None
+
     def string(self, path: str, piece: str, *, ends: bool) -> str:
         """A piece of a string; the text it adds."""
-        if self._string == path and path and self._tree is None:
-            text = _QUOTED(piece)[1:-1]
+        quoted = _QUOTED(piece)
+        if self.has_open(path):
+            text = quoted[1:-1]
         else:
-            text = self._leaf(path, '"' + _QUOTED(piece)[1:-1], _String([piece]))
+            text = self._leaf(path, quoted[:-1], _String([piece], goes_on=path in self._unended))
+        if ends:
+            self._unended.discard(path)
+        else:
+            self._unended.add(path)
         if self._tree is None and not self.faulty:
             self._string = "" if ends else path
             return text + '"' if ends else text
@@ -174,6 +184,10 @@ class ArgumentsByPath:
 class _String(list[str]):
     """A string of the tree, in pieces, so that it grows in linear time."""
 
+    def __init__(self, pieces: list[str], *, goes_on: bool = False) -> None:
+        super().__init__(pieces)
+        self.goes_on = goes_on  # with the string that is at its place; else it takes that place
+
 
 def _put(tree: Any, steps: tuple[Step, ...], value: Any) -> bool:
     """Set the leaf; pieces of one string are joined. False if there is no such place."""
@@ -191,6 +205,8 @@ def _put(tree: Any, steps: tuple[Step, ...], value: Any) -> bool:
 
 
 def _joined(known: Any, piece: _String) -> _String:
+    if not piece.goes_on:
+        return piece
     if isinstance(known, _String):
         known.extend(piece)
         return known

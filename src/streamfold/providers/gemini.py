@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from streamfold.blocks import Block, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import MALFORMED, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, Usage
+from streamfold.events import MALFORMED, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, known_json, one_line
 from streamfold.pieces import Pieces
 from streamfold.providers import _usage
@@ -70,9 +70,9 @@ _OF_A_CALL: Final = ("name", "id", "args", "partialArgs", "willContinue")
 _SUCCESS: Final = ("OUTCOME_OK", 1)
 _LEAVES: Final = ("numberValue", "boolValue", "nullValue")
 _HEAD: Final = 140  # bytes of a chunk in which its first part begins, in the vendor's layout of arrays too
-_LEVELS: Final = 6  # that a chunk of text nests
+_LEVELS: Final = 9  # that these chunks nest at most
 
-# -- chunks of text: nearly all there are -----------------------------------------------------------------------------
+# -- chunks of text, and of text inside of arguments: nearly all there are ---------------------------------------------
 # These structs admit nothing but what is named, so that whatever they refuse is read the general way, and nothing in
 # what they admit can nest but the totals. gc=False: they hold no cycle and are dropped at once.
 
@@ -107,7 +107,41 @@ class _TextChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="c
     create_time: str | None = None
 
 
+class _StringLeaf(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    json_path: str
+    string_value: str
+    will_continue: bool = False
+
+
+class _CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    partial_args: tuple[_StringLeaf]
+    will_continue: Literal[True]
+
+
+class _CallPart(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    function_call: _CallPiece
+
+
+class _CallContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    parts: tuple[_CallPart]
+    role: str | None = None
+
+
+class _CallCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    content: _CallContent
+    index: int = 0
+
+
+class _CallChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    candidates: tuple[_CallCandidate]
+    usage_metadata: msgspec.Raw = msgspec.Raw()
+    model_version: str | None = None
+    response_id: str | None = None
+    create_time: str | None = None
+
+
 _TEXT: Final = msgspec.json.Decoder(_TextChunk).decode
+_CALL: Final = msgspec.json.Decoder(_CallChunk).decode
 
 # -- what all other chunks are read into ------------------------------------------------------------------------------
 
@@ -169,7 +203,6 @@ class _OpenCandidate:
     pieces: Pieces
     say: Say  # what makes an event of a piece of it
     thought = False  # whether it is one
-    names_answer = False  # whether a chunk may bring the answer's id or model
     marks: list[Members] | None = None  # of that block: its parts that carry more than text
     call: OpenCall | None = None  # whose arguments come by path
     arguments: ArgumentsByPath
@@ -199,9 +232,7 @@ class _OpenCandidate:
             return ""
         if candidate.grounding_metadata is not None and self.sources is None:
             return ""
-        # Old streams name neither, Vertex not always both.
-        names = self.names_answer and not (chunk.response_id is None and chunk.model_version is None)
-        return "" if names else part.text
+        return part.text
 
     def length(self) -> int:
         """Of the open block's text, in code points; linear over all askings."""
@@ -223,6 +254,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         self._merged: JSONText | None = None  # and after merging
         self._blocked = False
         self._flowing: _OpenCandidate | None = None  # whose text the chunk before went on with
+        self._calling: _OpenCandidate | None = None  # whose call was opened last, until it is done
         self._text_chunk: _TextChunk | None = None  # the payload that is being read, if it is one
         depth = self.answer.max_depth
         self._is_deep_enough = depth is None or depth >= _LEVELS
@@ -236,37 +268,62 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         read them; ``more`` is of no use, as nearly every chunk brings new totals too: two events.
         """
         answer, general = self.answer, super()._read
-        quick, flow = self.hot and self._is_deep_enough, self._flow()
+        quick, flow = self.hot and self._is_deep_enough, self._flowing
         for payload in payloads:
-            # Refusing costs as much as reading: look for a part of text first.
-            if quick and type(payload) is bytes and payload.find(b'"text"', 0, _HEAD) > 0 and not answer.ended:
-                try:
-                    chunk = _TEXT(payload)
-                except DECODE_ERRORS:
-                    pass
-                else:
-                    totals = bytes(chunk.usage_metadata)
-                    if flow is not None and (piece := flow.next_piece(chunk)) and len(totals) < self._shallow:
-                        flow.pieces.add(piece)
-                        out.append(flow.say(piece))
-                        if totals and totals != self._totals:
-                            before = len(out)
-                            self._report(totals)
-                            if len(out) > before:
-                                answer.spans.append((before - 1, 2))
-                                answer.surplus += 1
-                        continue
-                    if len(totals) < self._shallow:  # else they may nest too deep
-                        self._text_chunk = chunk
+            if quick and type(payload) is bytes and not answer.ended:
+                # Refusing costs as much as reading: look at what the first part is first.
+                if payload.find(b'"text"', 0, _HEAD) > 0:
+                    try:
+                        chunk = _TEXT(payload)
+                    except DECODE_ERRORS:
+                        pass
+                    else:
+                        totals = bytes(chunk.usage_metadata)
+                        shallow = len(totals) < self._shallow  # else they may nest too deep
+                        if shallow and flow and (piece := flow.next_piece(chunk)) and not self._names(chunk):
+                            flow.pieces.add(piece)
+                            out.append(flow.say(piece))
+                            if totals and totals != self._totals:
+                                before = len(out)
+                                self._report(totals)
+                                if len(out) > before:
+                                    answer.spans.append((before - 1, 2))
+                                    answer.surplus += 1
+                            continue
+                        if shallow:
+                            self._text_chunk = chunk
+                elif self._calling is not None and self._adds_a_string(payload, out):
+                    continue
             general(iter((payload,)), out, None)
-            flow = self._flow()
+            flow = self._flowing
 
-    def _flow(self) -> _OpenCandidate | None:
-        """Whose text the chunk before went on with, if the answer has all of its names."""
-        state, answer = self._flowing, self.answer
-        if state is not None:
-            state.names_answer = answer.id is None or answer.model is None
-        return state
+    def _adds_a_string(self, payload: bytes, out: list[Event]) -> bool:
+        """Take one more piece of the string that is open in the arguments; False where the chunk says anything else."""
+        state = self._calling
+        try:
+            chunk = _CALL(payload)
+        except DECODE_ERRORS:
+            return False
+        (candidate,) = chunk.candidates
+        if state is None or state.call is None or state.call.half or candidate.index != state.index:
+            return False
+        (leaf,) = candidate.content.parts[0].function_call.partial_args
+        if not leaf.string_value or not state.arguments.has_open(leaf.json_path) or self._names(chunk):
+            return False
+        totals = bytes(chunk.usage_metadata)
+        if totals and totals != self._totals:
+            return False
+        text = state.arguments.string(leaf.json_path, leaf.string_value, ends=not leaf.will_continue)
+        state.call.add(text)
+        out.append(ToolCallDelta(state.call.index, state.call.id, text))
+        return True
+
+    def _names(self, chunk: _TextChunk | _CallChunk) -> bool:
+        """Whether the chunk names what has no name yet: old streams name neither, Vertex not always both."""
+        answer = self.answer
+        return (answer.id is None and chunk.response_id is not None) or (
+            answer.model is None and chunk.model_version is not None
+        )
 
     def _mean(self, payload: Payload) -> bool:
         self._flowing = None
@@ -278,7 +335,9 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         return chunk is not None and self._read_chunk(chunk)
 
     def _decoded(self, payload: Payload) -> _Chunk | None:
-        if type(payload) is bytes and not depth_exceeds(payload, self.answer.max_depth):
+        if type(payload) is bytes and (
+            len(payload) <= self._shallow or not depth_exceeds(payload, self.answer.max_depth)
+        ):
             try:
                 return _DECODE(payload)
             except DECODE_ERRORS:
@@ -334,13 +393,13 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         for part in parts if isinstance(parts, list) else ():
             if isinstance(part, dict):
                 self._part(state, cast("Members", part))
-        for member, metadata in (
-            ("groundingMetadata", candidate.grounding_metadata),
-            ("citationMetadata", candidate.citation_metadata),
-            ("urlContextMetadata", candidate.url_context_metadata),
-        ):
-            if metadata is not None and self._sources(state).take(member, metadata):
-                self.answer.raw(name=member)
+        grounding, citations = candidate.grounding_metadata, candidate.citation_metadata
+        if grounding is not None:
+            self._take_sources(state, "groundingMetadata", grounding)
+        if citations is not None:
+            self._take_sources(state, "citationMetadata", citations)
+        if candidate.url_context_metadata is not None:
+            self._take_sources(state, "urlContextMetadata", candidate.url_context_metadata)
         if reason and type(reason) in (str, int):
             self._finish(state, reason)
             explained = candidate.finish_message or candidate.safety_ratings
@@ -355,6 +414,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         if state is None:
             state = self._candidates[index] = _OpenCandidate(index)
         return state
+
+    def _take_sources(self, state: _OpenCandidate, member: str, metadata: Any) -> None:
+        if self._sources(state).take(member, metadata):
+            self.answer.raw(name=member)
 
     def _sources(self, state: _OpenCandidate) -> Sources:
         if state.sources is None:
@@ -483,6 +546,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             meta = self._meta(state, part, "functionCall", members, *_OF_A_CALL)
             call = state.call = self.answer.open_call(id_, name, choice=state.index, meta=meta)
             state.arguments = ArgumentsByPath(call)
+            self._calling = state
         elif len(part) > 1:
             beside = _beside(part)
             self._sign(beside)
@@ -501,7 +565,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
     def _finish_call(self, state: _OpenCandidate, whole: str | None = None, *, cut: bool = False) -> None:
         call, arguments = state.call, state.arguments
         assert call is not None
-        state.call = None
+        state.call = self._calling = None
         if not cut:
             rest = arguments.end()
             if rest:

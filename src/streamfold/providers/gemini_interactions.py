@@ -564,6 +564,8 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _read_usage(self, event: _Event) -> None:
         """Running totals, wherever an event has them."""
+        if event.metadata is None and event.usage is None and event.interaction is None:
+            return
         metadata, interaction = _object(event.metadata), _object(event.interaction)
         for usage in (metadata.get("usage"), metadata.get("total_usage"), event.usage, interaction.get("usage")):
             if isinstance(usage, dict) and usage and usage != self._usage:
