@@ -36,12 +36,7 @@ from tests.turns import (
     Turn,
 )
 
-MEMBER = "meta does not say its member"
-BUGS = {
-    "openai-chat: reasoning under its other name (Groq, Ollama, Cerebras)": MEMBER,
-    "openai-chat: reasoning inside the text (Mistral)": MEMBER,
-    "openai-chat: reasoning inside the text (Databricks)": MEMBER,
-}
+BUGS: dict[str, str] = {}
 """Turns whose blocks do not hold what has to go back."""
 
 

@@ -42,8 +42,8 @@ DONE = "[DONE]"
 USAGE = usage(CHAT_USAGE, input_tokens=5, output_tokens=7, total_tokens=12)
 
 
-def opened(index: int, kind: Any, choice: int = 0) -> BlockStart:
-    return BlockStart(index, kind, choice)
+def opened(index: int, kind: Any, meta: Any = None, *, choice: int = 0) -> BlockStart:
+    return BlockStart(index, kind, choice, None if meta is None else json_of(meta))
 
 
 def text(index: int, whole: str, *citations: Citation, choice: int = 0, complete: bool = True) -> BlockEnd:
@@ -80,6 +80,11 @@ PROGRESS: Payload = {"object": "chat.completion.chunk", "choices": [], "prompt_p
 MODERATION: Payload = {"object": "chat.completion.chunk", "choices": [], "moderation": {"input": {}}}
 ENCRYPTED = chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "enc", "index": 0}]})
 SIGNED = chunk({"reasoning_details": [{"type": "reasoning.text", "text": "", "signature": "sig", "index": 0}]})
+SIGNED_SUMMARY = chunk(
+    {"content": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "S", "signature": "U2ln"}]}]}
+)
+OTHER = {"member": "reasoning"}
+BARE_SIGNATURE = {"type": "reasoning.text", "text": "", "signature": "sig", "index": 0}
 REFERENCE = chunk({"content": [{"type": "reference", "reference_ids": [1]}]})
 AUDIO_ID = chunk({"audio": {"id": "au"}})
 AUDIO_END = chunk({"audio": {"expires_at": 9}})
@@ -258,7 +263,7 @@ TEXT = {
         ],
         [
             S,
-            opened(0, "text", 1),
+            opened(0, "text", choice=1),
             TextDelta(0, "a"),
             opened(1, "text"),
             TextDelta(1, "b"),
@@ -296,7 +301,14 @@ REASONING = {
     ),
     "the other name (Groq, Ollama, Cerebras)": (
         [chunk({"reasoning": "H", "channel": "analysis"}), chunk({"reasoning": "m"}), STOP],
-        [S, opened(0, "reasoning"), ReasoningDelta(0, "H"), ReasoningDelta(0, "m"), thought(0, "Hm"), END],
+        [
+            S,
+            opened(0, "reasoning", OTHER),
+            ReasoningDelta(0, "H"),
+            ReasoningDelta(0, "m"),
+            thought(0, "Hm", OTHER),
+            END,
+        ],
     ),
     "under both names: the first that is there": (
         [chunk({"reasoning_content": "H", "reasoning": "H"}), chunk({"reasoning_content": "", "reasoning": "m"}), STOP],
@@ -310,10 +322,10 @@ REASONING = {
         ],
         [
             S,
-            opened(0, "reasoning"),
+            opened(0, "reasoning", OTHER),
             ReasoningDelta(0, "H"),
             ReasoningDelta(0, "m"),
-            thought(0, "Hm", {"reasoning_details": [{"type": "reasoning.text", "text": "Hm", "index": 0}]}),
+            thought(0, "Hm", {**OTHER, "reasoning_details": [{"type": "reasoning.text", "text": "Hm", "index": 0}]}),
             END,
         ],
     ),
@@ -359,13 +371,16 @@ REASONING = {
         [chunk({"reasoning": "H"}), SIGNED, STOP],
         [
             S,
-            opened(0, "reasoning"),
+            opened(0, "reasoning", OTHER),
             ReasoningDelta(0, "H"),
             raw(SIGNED, 0),
             thought(
                 0,
                 "H",
-                {"reasoning_details": [{"type": "reasoning.text", "text": "", "signature": "sig", "index": 0}]},
+                {
+                    **OTHER,
+                    "reasoning_details": [{"type": "reasoning.text", "text": "", "signature": "sig", "index": 0}],
+                },
                 signature="sig",
             ),
             END,
@@ -395,18 +410,25 @@ REASONING = {
         ],
         [
             S,
-            opened(0, "reasoning"),
+            opened(0, "reasoning", {"member": "content", "form": "thinking"}),
             ReasoningDelta(0, "Hm"),
             opened(1, "text"),
             TextDelta(1, "a"),
-            thought(0, "Hm"),
+            thought(0, "Hm", {"member": "content", "form": "thinking"}),
             text(1, "a"),
             END,
         ],
     ),
-    "reasoning in a content list (Databricks)": (
-        [chunk({"content": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "S"}]}]}), STOP],
-        [S, opened(0, "reasoning"), ReasoningDelta(0, "S"), thought(0, "S"), END],
+    "reasoning in a content list, signed (Databricks)": (
+        [SIGNED_SUMMARY, STOP],
+        [
+            S,
+            opened(0, "reasoning", {"member": "content", "form": "reasoning"}),
+            ReasoningDelta(0, "S"),
+            raw(SIGNED_SUMMARY, 0),
+            thought(0, "S", {"member": "content", "form": "reasoning"}, signature="U2ln"),
+            END,
+        ],
     ),
 }
 
@@ -753,7 +775,7 @@ ENDS = {
             opened(0, "text"),
             TextDelta(0, "a"),
             text(0, "a"),
-            opened(1, "text", 1),
+            opened(1, "text", choice=1),
             TextDelta(1, "b"),
             text(1, "b", choice=1, complete=False),
             TRUNCATED,
@@ -791,7 +813,7 @@ ENDS = {
             ToolCallStart(0, "a", "f"),
             ToolCallDelta(0, "a", "{}"),
             *called(0, "a", "f", "{}"),
-            opened(1, "text", 1),
+            opened(1, "text", choice=1),
             TextDelta(1, "b"),
             text(1, "b", choice=1, complete=False),
             TRUNCATED,

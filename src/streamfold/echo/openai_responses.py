@@ -100,8 +100,9 @@ def _entries(turn: Turn) -> Iterator[_Entry]:
 
 def _can_return(block: ReasoningBlock, turn: Turn) -> bool:
     """Whether the API can make sense of the reasoning: it is whole, and either in the item or in the API's store."""
-    stored = turn.complete and meta_of(block).get("store") is not False
-    return block.complete and (block.encrypted is not None or stored)
+    meta = meta_of(block)
+    in_the_item = block.encrypted is not None or bool(meta.get("content"))  # open models show all they think
+    return block.complete and (in_the_item or (turn.complete and meta.get("store") is not False))
 
 
 def _runs(entries: Iterable[_Entry]) -> Iterator[list[_Entry]]:

@@ -422,9 +422,10 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 case "text":
                     self._text(state, text_of(members.get("text")))
                 case "thinking":
-                    self._think(state, _joined(members.get("thinking")))
+                    self._think(state, _joined(members.get("thinking")), {"member": "content", "form": "thinking"})
                 case "reasoning":
-                    self._think(state, _joined(members.get("summary")))
+                    self._think(state, _joined(members.get("summary")), {"member": "content", "form": "reasoning"})
+                    self._sign(state, _objects(members.get("summary")))
                 case "image_url":
                     self._image(state, members)
                 case _:
@@ -443,14 +444,22 @@ class OpenAIChatNormalizer(BaseNormalizer):
             self.answer.text(state.refusal, value)
             self._shape = "refusal"
 
-    def _think(self, state: _OpenChoice, piece: str) -> None:
+    def _think(self, state: _OpenChoice, piece: str, meta: Members | None = None) -> None:
+        """``meta``: where it stood, if not in ``reasoning_content``: there it has to go back."""
         if piece:
-            self.answer.reasoning(self._reasoning_block(state), piece)
+            self.answer.reasoning(self._reasoning_block(state, meta), piece)
 
-    def _reasoning_block(self, state: _OpenChoice) -> OpenReasoning:
+    def _reasoning_block(self, state: _OpenChoice, meta: Members | None = None) -> OpenReasoning:
         if state.reasoning is None:
-            state.reasoning = self.answer.open_reasoning(state.index)
+            state.reasoning = self.answer.open_reasoning(state.index, meta)
         return state.reasoning
+
+    def _sign(self, state: _OpenChoice, summary: list[Members]) -> None:
+        """Databricks passes Claude's signature on with the summary."""
+        for signature in (text_of(entry.get("signature")) for entry in summary):
+            if signature and state.reasoning is not None:
+                state.reasoning.signature = self.answer.last_signature = signature
+                self.answer.raw(index=state.reasoning.index, name="content")
 
     def _reasoning_encrypted(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         if isinstance(value, str):  # Venice
@@ -465,7 +474,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
     def _reasoning(self, state: _OpenChoice, value: Any, delta: Members) -> None:
         """The same text can stand under both names: the first that is there counts."""
         if isinstance(value, str) and not text_of(delta.get("reasoning_content")):
-            self._think(state, value)
+            self._think(state, value, {"member": "reasoning"})
             self._shape = "reasoning"
 
     def _reasoning_details(self, state: _OpenChoice, value: Any, delta: Members) -> None:
