@@ -166,12 +166,6 @@ if TYPE_CHECKING:
         asentences,
         sentences,
     )
-    from streamfold.views.sentences import (
-        Sentence,
-        SentenceStream,
-        asentences,
-        sentences,
-    )
 
 __version__ = "0.1.0"
 
@@ -229,8 +223,6 @@ __all__ = [
     "SSEParser",
     "Sentence",
     "SentenceStream",
-    "Sentence",
-    "SentenceStream",
     "ServerSentEvent",
     "Session",
     "Settings",
@@ -265,7 +257,6 @@ __all__ = [
     "amap_event_stream",
     "aparse_event_stream",
     "asentences",
-    "asentences",
     "check",
     "decode_event",
     "encode_event",
@@ -275,7 +266,6 @@ __all__ = [
     "map_event_stream",
     "parse_event_stream",
     "parse_partial_json",
-    "sentences",
     "sentences",
     "tool_results",
 ]
