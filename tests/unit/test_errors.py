@@ -103,6 +103,7 @@ def test_a_word_for_programs_tells_the_faults_of_framing_apart() -> None:
         "FrameTooLarge": "too_large",
         "TooDeep": "too_deep",
         "Malformed": "malformed",
+        "ChecksumMismatch": "checksum",
         "TrailingData": "trailing_data",
         "NotJSONArray": "not_json_array",
         "Truncated": "truncated",

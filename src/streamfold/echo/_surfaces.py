@@ -14,8 +14,11 @@ __all__ = ["surface_of", "turn_of"]
 
 _MODULES: Final[Mapping[str, str]] = {
     "anthropic": "anthropic",
+    "bedrock-converse": "bedrock_converse",
+    "cohere": "cohere",
     "gemini": "gemini",
     "gemini-interactions": "gemini_interactions",
+    "ollama": "ollama",
     "openai-chat": "openai_chat",
     "openai-responses": "openai_responses",
 }
