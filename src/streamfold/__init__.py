@@ -399,12 +399,6 @@ _HOMES = {
         "asentences",
         "sentences",
     ),
-    "views.sentences": (
-        "Sentence",
-        "SentenceStream",
-        "asentences",
-        "sentences",
-    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
