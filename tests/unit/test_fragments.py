@@ -135,6 +135,24 @@ STEPS: dict[str, tuple[list[list[Payload]], list[Call], int]] = {
         [("a", "f", "{}{}", "invalid")],
         0,
     ),
+    "5: a call that was named at another index is not at that one": (
+        [
+            [entry("{", "f", index=0, id="a"), entry("{", "g", index=1, id="b")],
+            [entry('"x"', index=5, id="a")],
+            [entry(":1}", index=5)],
+        ],
+        [("a", "f", '{"x"', "invalid"), ("b", "g", "{", "invalid")],
+        1,
+    ),
+    "5: an index may be a float, and is no truth": (
+        [
+            [entry("{", "f", index=1, id="a"), entry("{", "g", index=2, id="b")],
+            [entry("}", index=1.0)],
+            [entry(" }", index=True)],
+        ],
+        [("a", "f", "{}", "ready"), ("b", "g", "{ }", "ready")],
+        0,
+    ),
     "6: without an index, to the only call whose arguments are not whole": (
         [[entry("{}", "f", index=0, id="a"), entry("{", "g", index=1, id="b")], [entry("}")]],
         [("a", "f", "{}", "ready"), ("b", "g", "{}", "ready")],

@@ -33,7 +33,7 @@ from streamfold import (
 )
 from streamfold.events import StopReason
 from tests.reading import BAD_JSON, TRUNCATED, done, fold, json_of, raw, read, rows, usage
-from tests.wires import CHAT_USAGE, Payload, call_chunk, chunk, entry
+from tests.wires import CHAT_USAGE, Payload, call_chunk, chunk, detail, entry
 
 S = Start("openai-chat")
 STOP = chunk({}, "stop")
@@ -85,6 +85,13 @@ SIGNED_SUMMARY = chunk(
 )
 OTHER = {"member": "reasoning"}
 BARE_SIGNATURE = {"type": "reasoning.text", "text": "", "signature": "sig", "index": 0}
+ENDS_AND_REFERS: Payload = {
+    "object": "chat.completion.chunk",
+    "choices": [
+        {"index": 0, "delta": {}, "finish_reason": "stop"},
+        {"index": 1, "delta": {"content": [{"type": "reference"}]}},
+    ],
+}
 REFERENCE = chunk({"content": [{"type": "reference", "reference_ids": [1]}]})
 AUDIO_ID = chunk({"audio": {"id": "au"}})
 AUDIO_END = chunk({"audio": {"expires_at": 9}})
@@ -273,6 +280,31 @@ TEXT = {
             Done("length", "length", None, (Stop(0, "length", "length"), Stop(1, "end", "stop"))),
         ],
     ),
+    "a choice's number may be a float": (
+        [
+            chunk({"content": "a"}),
+            {"choices": [{"index": 1.0, "delta": {"content": "b"}, "finish_reason": "stop"}]},
+            STOP,
+        ],
+        [
+            S,
+            opened(0, "text"),
+            TextDelta(0, "a"),
+            opened(1, "text", choice=1),
+            TextDelta(1, "b"),
+            text(1, "b", choice=1),
+            text(0, "a"),
+            Done("end", "stop", None, (Stop(0, "end", "stop"), Stop(1, "end", "stop"))),
+        ],
+    ),
+    "what one choice brings is raw, though another one ends in the same chunk": (
+        [ENDS_AND_REFERS, chunk({}, "stop", index=1)],
+        [S, raw(ENDS_AND_REFERS), Done("end", "stop", None, (Stop(0, "end", "stop"), Stop(1, "end", "stop")))],
+    ),
+    "a delta counts whatever the object is called": (
+        [{"object": "chat.completion", "choices": [{"delta": {"content": piece}}]} for piece in "abc"] + [STOP],
+        [S, opened(0, "text"), *(TextDelta(0, piece) for piece in "abc"), text(0, "abc"), END],
+    ),
     "a choice without an index is the first": (
         [{"choices": [{"delta": {"content": "a"}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}],
         [S, opened(0, "text"), TextDelta(0, "a"), text(0, "a"), END],
@@ -348,6 +380,54 @@ REASONING = {
                         {"type": "reasoning.text", "text": "H", "index": 0},
                         {"type": "reasoning.summary", "summary": "m", "index": 1},
                     ]
+                },
+            ),
+            END,
+        ],
+    ),
+    "details without an index are entries of their own": (
+        [chunk({"reasoning": piece, "reasoning_details": [{"text": piece}]}, id="c", model="m") for piece in "abc"]
+        + [STOP],
+        [
+            Start("openai-chat", "c", "m"),
+            opened(0, "reasoning", OTHER),
+            *(ReasoningDelta(0, piece) for piece in "abc"),
+            thought(0, "abc", {**OTHER, "reasoning_details": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}),
+            END,
+        ],
+    ),
+    "a later blank takes no signature back": (
+        [SIGNED, chunk({"reasoning_details": [{**detail("H"), "signature": ""}]}), STOP],
+        [
+            S,
+            opened(0, "reasoning"),
+            raw(SIGNED, 0),
+            ReasoningDelta(0, "H"),
+            thought(
+                0,
+                "H",
+                {
+                    "reasoning_details": [
+                        {"type": "reasoning.text", "text": "H", "signature": "sig", "index": 0, "format": "f"}
+                    ]
+                },
+                signature="sig",
+            ),
+            END,
+        ],
+    ),
+    "details in both dialects are the same text twice": (
+        [chunk({"reasoning_details": [detail("H")], "thinking_blocks": [{"type": "thinking", "thinking": "H"}]}), STOP],
+        [
+            S,
+            opened(0, "reasoning"),
+            ReasoningDelta(0, "H"),
+            thought(
+                0,
+                "H",
+                {
+                    "reasoning_details": [detail("H")],
+                    "thinking_blocks": [{"type": "thinking", "thinking": "H"}],
                 },
             ),
             END,
@@ -700,6 +780,36 @@ SOURCES = {
             END,
         ],
     ),
+    "sources that are no addresses are raw": (
+        [chunk({"content": "a"}), chunk({"content": "b"}, citations=[{"n": 1}]), STOP],
+        [
+            S,
+            opened(0, "text"),
+            TextDelta(0, "a"),
+            TextDelta(0, "b"),
+            raw(chunk({"content": "b"}, citations=[{"n": 1}])),
+            text(0, "ab"),
+            END,
+        ],
+    ),
+    "sources that wait are raw once": (
+        [
+            chunk({"reasoning": "H"}, id="c"),
+            chunk({"reasoning": "m"}, citations=["https://a"]),
+            chunk({"reasoning": "."}, citations=["https://a"]),
+            STOP,
+        ],
+        [
+            Start("openai-chat", "c"),
+            opened(0, "reasoning", OTHER),
+            ReasoningDelta(0, "H"),
+            ReasoningDelta(0, "m"),
+            raw(chunk({"reasoning": "m"}, citations=["https://a"])),
+            ReasoningDelta(0, "."),
+            thought(0, "Hm.", OTHER),
+            END,
+        ],
+    ),
     "citations that come after the text are not dropped (xAI's last chunk)": (
         [chunk({"content": "a"}), STOP, {"choices": [], "usage": CHAT_USAGE, "citations": ["https://a"]}, DONE],
         [
@@ -890,6 +1000,13 @@ def test_the_text_of_a_custom_tool_that_the_tokens_cut_must_not_run() -> None:
     cut = call_chunk({"index": 0, "id": "a", "custom": {"name": "sh", "input": "rm -r /tmp/x"}}, finish="length")
     answer = fold(read("openai-chat", [cut, DONE]))
     assert (answer.tool_calls, len(answer.withheld_calls)) == ((), 1)
+
+
+@pytest.mark.parametrize("word", ["length", "error", "insufficient_system_resource", "network_error"])
+def test_what_broke_off_is_no_call_without_arguments(word: str) -> None:
+    begun = call_chunk(entry("", "f", index=0, id="a"), {"index": 1, "id": "b", "custom": {"name": "sh"}}, finish=word)
+    answer = fold(read("openai-chat", [begun, DONE]))
+    assert (answer.tool_calls, [call.state for call in answer.withheld_calls]) == ((), ["invalid", "invalid"])
 
 
 def test_each_choice_has_its_own_answer() -> None:

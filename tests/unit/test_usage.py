@@ -102,6 +102,7 @@ CHAT: dict[str, tuple[Any, dict[str, Any]]] = {
         {**BASE, "cost_in_usd_ticks": 4_321_000},
         {**IN_OUT, "cost_usd": 0.0004321},
     ),
+    "a cost beyond all floats is none": ({**BASE, "cost": 10**400}, IN_OUT),
     "no ticks are no cost, which is a report too": ({**BASE, "cost_in_usd_ticks": 0}, {**IN_OUT, "cost_usd": 0.0}),
     "timings and speeds are no counts (Groq, mistral.rs)": (
         {**BASE, "queue_time": 0.1, "total_time": 0.2, "avg_tok_per_sec": 30.5},

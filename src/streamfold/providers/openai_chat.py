@@ -296,7 +296,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 self._finish(state, reason)
                 finished = True
         if fresh and not self._cite_sources():
-            answer.raw(name="citations")
+            answer.raw(name="citations", known=known)
         if failed:
             members = read_object(payload, None) or {}
             self._fail(error_body(members) or provider_error(None, members))
@@ -606,6 +606,8 @@ class OpenAIChatNormalizer(BaseNormalizer):
             if url:
                 raw = compact({"url": url, "title": title})
                 self.answer.cite(text, Citation(text.index, url, title, raw=raw))
+            else:
+                self.answer.raw(name="citations")
         self._cited = len(self._sources)
         return True
 
