@@ -40,9 +40,11 @@ class _Text:
         self.seen = 0  # characters of the input that were read, tags included
         self.whole = Pieces()  # all of them, to see what the authoritative end adds
         self.index: int | None = None  # of the output block that is open
+        self.latest: int | None = None  # of the one that was opened last
         self.begin = 0  # where that one begins in the input
         self.pieces = Pieces()
         self.citations: list[Citation] = []
+        self.waiting: list[Citation] = []  # came inside the tags: reasoning cites nothing, the text that follows does
 
 
 class ThinkTags:
@@ -50,7 +52,7 @@ class ThinkTags:
 
     def __init__(self) -> None:
         self._next = 0
-        self._indexes: dict[int, int] = {}  # blocks that pass through: input index -> output index
+        self._indexes: dict[int, int] = {}  # input index -> output index; of a text that ended, its last one
         self._texts: dict[int, _Text] = {}
 
     def apply(self, events: list[Event]) -> list[Event]:
@@ -72,17 +74,20 @@ class ThinkTags:
             case Citation() if event.index in self._texts:
                 self._cite(self._texts[event.index], event, out)
             case BlockEnd() if event.index in self._texts and isinstance(event.block, TextBlock):
-                self._finish(self._texts.pop(event.index), event.block, out)
+                text = self._texts.pop(event.index)
+                self._finish(text, event.block, out)
+                if text.latest is not None:
+                    self._indexes[event.index] = text.latest
             case BlockEnd():
-                block = msgspec.structs.replace(event.block, index=self._indexes.get(event.index, event.index))
-                out.append(BlockEnd(block.index, block))
+                index = self._indexes.get(event.index, event.index)
+                out.append(BlockEnd(index, msgspec.structs.replace(event.block, index=index)))
             case _:
                 out.append(self._moved(event))
 
     def _moved(self, event: Any) -> Event:
         index = getattr(event, "index", None)
         text = self._texts.get(index) if index is not None else None
-        new = text.index if text is not None else index if index is None else self._indexes.get(index, index)
+        new = text.latest if text is not None else index if index is None else self._indexes.get(index)
         moved: Event = event if new == index else msgspec.structs.replace(event, index=new)
         return moved
 
@@ -93,21 +98,18 @@ class ThinkTags:
 
     def _read(self, text: _Text, piece: str, out: list[Event]) -> None:
         text.whole.add(piece)
-        rest = text.held + piece
-        text.held = ""
-        while rest:
-            tag = _CLOSE if text.thinking else _OPEN
-            at = rest.find(tag)
-            if at < 0:
-                keep = _prefix_at_end(rest, tag)
-                self._say(text, rest[: len(rest) - keep], out)
-                text.held = rest[len(rest) - keep :]
-                return
-            self._say(text, rest[:at], out)
+        rest, at = text.held + piece, 0
+        tag = _CLOSE if text.thinking else _OPEN
+        while (end := rest.find(tag, at)) >= 0:
+            self._say(text, rest[at:end], out)
             self._close(text, out)
             text.seen += len(tag)
             text.thinking = not text.thinking
-            rest = rest[at + len(tag) :]
+            at, tag = end + len(tag), _CLOSE if text.thinking else _OPEN
+        rest = rest[at:]
+        keep = _prefix_at_end(rest, tag)
+        self._say(text, rest[: len(rest) - keep], out)
+        text.held = rest[len(rest) - keep :]
 
     def _say(self, text: _Text, piece: str, out: list[Event]) -> None:
         if not piece:
@@ -120,9 +122,14 @@ class ThinkTags:
         out.append(ReasoningDelta(text.index, piece) if text.thinking else TextDelta(text.index, piece))
 
     def _open(self, text: _Text, out: list[Event]) -> None:
-        text.index, text.begin, text.pieces = self._take_index(), text.seen, Pieces()
+        text.index = text.latest = self._take_index()
+        text.begin, text.pieces = text.seen, Pieces()
         kind: BlockKind = "reasoning" if text.thinking else "text"
         out.append(BlockStart(text.index, kind, text.choice, _META if text.thinking else text.meta))
+        if text.waiting and not text.thinking:
+            waiting, text.waiting = text.waiting, []
+            for citation in waiting:
+                self._cite(text, citation, out)
 
     def _close(self, text: _Text, out: list[Event], *, complete: bool = True) -> None:
         if text.index is None:
@@ -139,13 +146,16 @@ class ThinkTags:
 
     def _cite(self, text: _Text, citation: Citation, out: list[Event]) -> None:
         """The place of a citation moves with its block; one that lies in another block has none."""
+        if text.thinking:
+            text.waiting.append(citation)
+            return
         if text.index is None:
             self._open(text, out)
         assert text.index is not None
         start, end = citation.start, citation.end
         if start is not None and end is not None:
             start, end = start - text.begin, end - text.begin
-        if text.thinking or start is None or end is None or start < 0:
+        if start is None or end is None or start < 0:
             start = end = None
         moved = msgspec.structs.replace(citation, index=text.index, start=start, end=end)
         text.citations.append(moved)
@@ -162,6 +172,10 @@ class ThinkTags:
         if text.index is None and text.whole.is_empty():  # a block without any text is a block all the same
             self._open(text, out)
         self._close(text, out, complete=block.complete)
+        if text.waiting:
+            text.thinking = False
+            self._open(text, out)
+            self._close(text, out, complete=block.complete)
 
 
 def _prefix_at_end(text: str, tag: str) -> int:
