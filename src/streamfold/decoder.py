@@ -17,28 +17,55 @@ from streamfold import limits
 from streamfold.accumulator import StreamAccumulator
 from streamfold.errors import FrameTooLarge, FramingError, NotJSONArray, TooDeep, Truncated, UsageError
 from streamfold.events import ErrorEvent, Event, Restart, Start
+from streamfold.framing.eventstream import EventStreamMessage, EventStreamParser
 from streamfold.framing.json_array import JSONArrayStreamParser
+from streamfold.framing.jsonl import JSONLinesParser
+from streamfold.framing.messages import WholeMessages
 from streamfold.framing.sse import ServerSentEvent, SSEParser, Stray
-from streamfold.payloads import DECODE_ERRORS, BadJSON, DepthExceeded, Payload, Reader, is_done, is_keep_alive, lenient
+from streamfold.payloads import (
+    DECODE_ERRORS,
+    BadJSON,
+    DepthExceeded,
+    Payload,
+    Reader,
+    is_done,
+    is_keep_alive,
+    lenient,
+    one_line,
+)
 from streamfold.providers._answer import RawMode
+from streamfold.providers._aws import exception
 from streamfold.providers._errors import error_body
 from streamfold.providers._table import END, CloseHow, Cursor
 from streamfold.providers.by_shape import shape_of
-from streamfold.providers.registry import PROVIDERS, normalizer
+from streamfold.providers.registry import Provider, framing_of, normalizer
 from streamfold.snapshot import Snapshot
 from streamfold.think_tags import ThinkTags
 
 __all__ = ["FRAMINGS", "CloseHow", "Cursor", "Framing", "Settings", "StreamDecoder", "Traced"]
 
-Framing: TypeAlias = Literal["auto", "sse", "json_array"]
+Framing: TypeAlias = Literal["auto", "sse", "json_array", "eventstream", "jsonl", "messages"]
 Traced: TypeAlias = tuple[ServerSentEvent | None, tuple[Event, ...]]
 """A frame and the events it caused; None for events that no frame caused."""
 
-FRAMINGS: Final = ("auto", "sse", "json_array")
 _OF_NORMALIZER: Final = ("after", "max_depth", "max_blocks", "raw", "call_id")
 _OF_FRAMING: Final = {
     "sse": ("max_frame_bytes", "max_residue_bytes", "on_eof"),
     "json_array": ("max_frame_bytes", "max_depth"),
+    "eventstream": ("max_frame_bytes",),
+    "jsonl": ("max_frame_bytes",),
+    "messages": ("max_frame_bytes",),
+}
+FRAMINGS: Final = ("auto", *_OF_FRAMING)
+_PARSERS: Final[Mapping[str, Callable[..., _Parser]]] = {  # but for the one that most streams have
+    "json_array": JSONArrayStreamParser,
+    "eventstream": EventStreamParser,
+    "jsonl": JSONLinesParser,
+    "messages": WholeMessages,
+}
+_BY_FIRST_BYTE: Final = {
+    **dict.fromkeys(b"{[", "json_array"),
+    **dict.fromkeys(b"\0\1", "eventstream"),  # of the length of a message, which is 24 MiB at most
 }
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
@@ -53,7 +80,8 @@ class Settings(TypedDict, total=False):
     """The settings of a stream, the same keywords everywhere.
 
     Attributes:
-        framing: ``auto`` (by the first byte), ``sse`` or ``json_array``.
+        framing: ``auto`` (by the first byte), ``sse``, ``json_array``, ``eventstream`` (AWS's binary one), ``jsonl`` or
+            ``messages`` (the source gives whole payloads, as text, bytes or dicts).
         max_frame_bytes: Bound of one unfinished frame, in bytes; None is no limit, here and below.
         max_residue_bytes: Bound of what is kept of lines that are no event stream, in bytes.
         max_depth: Levels of arrays and objects a payload may nest.
@@ -101,7 +129,7 @@ class StreamDecoder:
     """Bytes of one answer in, unified events out.
 
     Args:
-        provider: Whose stream it is, ``auto`` to tell by the first payload.
+        provider: Whose stream it is, ``auto`` to tell by the first payload; or a normaliser class of one's own.
         settings: See :class:`Settings`.
 
     Raises:
@@ -142,17 +170,17 @@ class StreamDecoder:
     _framing = "auto"
     _settings: Mapping[str, Any] = MappingProxyType({})  # of the framing
 
-    def __init__(self, provider: str = "auto", **settings: Unpack[Settings]) -> None:
+    def __init__(self, provider: Provider = "auto", **settings: Unpack[Settings]) -> None:
         self._waiting: list[Event] = []  # handed out, and not folded yet
         if settings:
             self._configure(provider, settings)
         else:
             self._normalizer = normalizer(provider)
-        framing = PROVIDERS[provider].framing if self._framing == "auto" else self._framing
-        if framing != "auto":
+        framing = framing_of(provider) if self._framing == "auto" else self._framing
+        if framing not in ("auto", "eventstream"):  # an error body in the place of messages shows by its first byte
             self._begin_framing(framing)
 
-    def _configure(self, provider: str, settings: Settings) -> None:
+    def _configure(self, provider: Provider, settings: Settings) -> None:
         if wrong := _wrong(settings):
             raise UsageError(wrong)
         self._framing = settings.get("framing", "auto")
@@ -463,12 +491,15 @@ class StreamDecoder:
 
     def _feed_slowly(self, data: Any) -> list[Event]:
         """Bytes before the framing and the dialect are known, with tags to look for, after the end; or no bytes."""
-        data = _as_bytes(data)
+        if self._framing != "messages":
+            data = _as_bytes(data)
         self._forget_batch()
         if self.ended or not data:
             return []
-        if len(self._body) < _BODY and not self._seen:
-            self._body = (self._body + data[:_BODY]).removeprefix(_BOM).lstrip(_SPACE)[:_BODY]
+        if isinstance(data, bytes) and len(self._body) < _BODY and not self._seen:
+            body = self._body + data
+            mark = _BOM if body.startswith(_BOM) else b""
+            self._body = (mark + body[len(mark) :].lstrip(_SPACE))[:_BODY]
         if self._parser is None:
             data = self._find_framing(data)
             if self._parser is None:
@@ -492,14 +523,14 @@ class StreamDecoder:
         line = max(blanks.rfind(b"\n") + 1, blanks.rfind(b"\r") + 1, len(blanks) - _SHOWN)
         self._skipped, self._head = self._skipped + line, b"" if body else blanks[line:]
         if body:
-            self._begin_framing("json_array" if body[:1] in b"[{" else "sse")
+            self._begin_framing(_BY_FIRST_BYTE.get(body[0], "sse" if self._framing == "auto" else self._framing))
         return data[line:]
 
     def _begin_framing(self, framing: str) -> None:
         self._framing, self._sse, self._strays = framing, None, None
         known = {name: self._settings[name] for name in _OF_FRAMING[framing] if name in self._settings}
-        if framing == "json_array":
-            self._parser = JSONArrayStreamParser(**known)
+        if framing in _PARSERS:
+            self._parser = _PARSERS[framing](**known)
         else:
             self._parser = self._sse = SSEParser(**known)
             if self._event_id:
@@ -511,12 +542,15 @@ class StreamDecoder:
     def _wire(self) -> None:
         """Let the normaliser ask for what only frames know: their names and their places."""
         answer = self._normalizer.answer
-        answer.name_of = self._sse.name_of if self._sse is not None else None
+        named: Any = self._parser if isinstance(self._parser, EventStreamParser) else self._sse
+        answer.name_of = named.name_of if named is not None else None
         answer.offset_of = self._parser.offset_of if self._parser is not None else None
 
     def _read_taken(self, taken: list[bytes]) -> list[Event]:
         """The events of what a parser took: of its frames, of a bare error between them, of the fault behind them."""
         bare = self._bare_error()
+        if isinstance(self._parser, EventStreamParser) and self._parser.failure is not None:
+            return self._failed(taken, self._parser.failure)
         if bare is None:
             events = self._read(taken)
             fault = self._parser.fault if self._parser is not None else None
@@ -529,6 +563,15 @@ class StreamDecoder:
             events = [*events, *self._fail(error)]
             self._end(stray.last_event_id)
         return events
+
+    def _failed(self, taken: list[bytes], failure: EventStreamMessage) -> list[Event]:
+        """The events of what a parser took, the last of which is no payload: it says why there are no more."""
+        events = self._read(taken[:-1])
+        members = _object_of(taken[-1].decode("utf-8", "replace")) or {}
+        error = exception(failure.name, members, failure.headers.get(":error-message"))
+        more = [] if self.ended else self._fail(error)
+        self._payloads, self._spans = taken, [*self._spans, (len(events), len(more))]
+        return [*events, *more]
 
     def _bare_error(self) -> tuple[Stray, ErrorEvent] | None:
         """Gemini leaves the framing for a bare JSON error, in the middle of a stream too."""
@@ -556,13 +599,13 @@ class StreamDecoder:
             self._parser.take(self._head)
         if self._parser is None:
             return []
-        taken, sse = self._parser.finish(how), self._sse
-        if sse is None or not sse.tail_incomplete:
+        taken, parser = self._parser.finish(how), self._parser
+        if not isinstance(parser, SSEParser | JSONLinesParser) or not parser.tail_incomplete:
             return self._read_taken(taken)
         self._tail = self.cursor
         if _is_whole(taken[-1]):
             return self._read_taken(taken)
-        sse.fault = Truncated("the stream ended inside a frame", sse.offset_of(0))
+        parser.fault = Truncated("the stream ended inside a frame", parser.offset_of(0))
         events = self._read_taken([])
         self._payloads, self._spans = taken, _nothing(0, 1)
         return events
@@ -570,7 +613,7 @@ class StreamDecoder:
     def _no_stream(self) -> list[Event]:
         """A body that is no stream at all is read as what it is."""
         if self._sse is None:
-            known = not self._seen or self._normalizer.answer.recognised
+            known = self._framing != "json_array" or not self._seen or self._normalizer.answer.recognised
             return [] if known else self._fail(self._not_a_stream())
         residue = self._sse.residue.strip()
         if self._seen or not residue:
@@ -580,10 +623,10 @@ class StreamDecoder:
         return self._fail(error or self._not_a_stream(text=residue))
 
     def _not_a_stream(self, reason: str = "no stream: ", text: str | None = None) -> ErrorEvent:
-        if self._body.startswith(_PACKED):
+        if self._body.removeprefix(_BOM).startswith(_PACKED):
             return ErrorEvent("protocol", "the body is compressed bytes", "compressed", offset=0)
         if text is None:
-            text = self._body.decode("utf-8", "replace").strip()
+            text = self._body.removeprefix(_BOM).decode("utf-8", "replace").strip()
         return ErrorEvent("protocol", f"the body is {reason}{text[:_SHOWN]}", "not_a_stream", offset=0)
 
     # -- pairs --------------------------------------------------------------------------------------------------------
@@ -591,7 +634,8 @@ class StreamDecoder:
     def _frames(self, payloads: Sequence[Any]) -> list[ServerSentEvent]:
         if self._sse is not None:
             return [self._sse.frame(k) for k in range(len(payloads))]
-        return [ServerSentEvent(data=payload.decode("utf-8", "replace")) for payload in payloads]
+        name_of = self._parser.name_of if isinstance(self._parser, EventStreamParser) else _unnamed
+        return [ServerSentEvent(name_of(k) or "message", _text_of(payload)) for k, payload in enumerate(payloads)]
 
     def _paired(self, events: list[Event]) -> list[Traced]:
         """Each frame of the last batch with its events; events beyond them belong to no frame."""
@@ -674,6 +718,14 @@ def _frames_out(counts: Iterable[int], events_out: int) -> int:
         if at == events_out and count:
             break
     return number
+
+
+def _unnamed(k: int) -> str | None:
+    return None
+
+
+def _text_of(payload: Payload) -> str:
+    return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else one_line(payload)[0]
 
 
 def _shifted(read: Callable[[int], Any], by: int, k: int) -> Any:

@@ -7,18 +7,27 @@ something that any sender may do.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Unpack
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Unpack, cast
 
 from streamfold import limits
 from streamfold.events import ErrorEvent, Event
 from streamfold.payloads import BadJSON, DepthExceeded, Payload, compact, is_done, is_keep_alive, read_object
 from streamfold.providers._answer import NormalizerSettings
+from streamfold.providers._aws import is_exception, unwrapped
 from streamfold.providers._errors import provider_error
 from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor, More, Normalizer, text_of
 from streamfold.providers.registry import normalizer
 
-__all__ = ["AutoNormalizer", "GeminiNormalizer", "XAINormalizer", "shape_of"]
+__all__ = [
+    "AutoNormalizer",
+    "BedrockAnthropicNormalizer",
+    "BedrockInvokeNormalizer",
+    "GeminiNormalizer",
+    "XAINormalizer",
+    "shape_of",
+]
 
 Members: TypeAlias = dict[str, Any]
 
@@ -62,13 +71,70 @@ def _is_generate_content(members: Members, kind: str) -> bool:
     return "candidates" in members or "promptFeedback" in members or "modelVersion" in members
 
 
+_CONVERSE: Final = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop")
+
+
+def _is_converse(members: Members, kind: str) -> bool:
+    if kind in _CONVERSE or is_exception(kind) or "contentBlockIndex" in members:
+        return True
+    return any(isinstance(members.get(name), dict) for name in _CONVERSE)  # wrapped by name, as Nova does
+
+
+_COHERE: Final = frozenset(
+    {
+        "message-start",
+        "content-start",
+        "content-delta",
+        "content-end",
+        "tool-plan-delta",
+        "tool-call-start",
+        "message-end",
+    }
+)
+
+
+def _is_cohere(members: Members, kind: str) -> bool:
+    return kind in _COHERE
+
+
+def _is_ollama(members: Members, kind: str) -> bool:
+    says = isinstance(members.get("message"), dict) or isinstance(members.get("response"), str)
+    return isinstance(members.get("done"), bool) and says
+
+
+_BEDROCK_TEXTS: Final = (
+    # members that stand together in the payloads of a model of Bedrock's, and nowhere else
+    {"outputText"},
+    {"generation", "generation_token_count"},
+    {"completion", "stop_reason"},
+    {"is_finished"},
+)
+
+
+def _is_bedrock_text(members: Members, kind: str) -> bool:
+    if any(telling <= members.keys() for telling in _BEDROCK_TEXTS) or "text" in _first(members.get("generations")):
+        return True
+    first = _first(members.get("outputs")) or _first(members.get("choices"))
+    return {"text", "stop_reason"} <= first.keys() and "finish_reason" not in first
+
+
+def _first(items: Any) -> Members:
+    """The first of a list of objects."""
+    first: Any = items[0] if isinstance(items, list) and items else None
+    return cast("Members", first) if isinstance(first, dict) else {}
+
+
 SHAPES: Final[Mapping[str, Callable[[Members, str], bool]]] = {
     # provider -> whether a payload (its members, and its type or SSE event name) is of its dialect; the first counts
     "openai-responses": _is_responses,
     "anthropic": _is_anthropic,
+    "bedrock-text": _is_bedrock_text,
     "openai-chat": _is_chat,
     "gemini-interactions": _is_interactions,
     "gemini-generate-content": _is_generate_content,
+    "bedrock-converse": _is_converse,
+    "cohere": _is_cohere,
+    "ollama": _is_ollama,
 }
 
 
@@ -110,12 +176,22 @@ class AutoNormalizer(BaseNormalizer):
         self._held_bytes = 0
         self._out: list[Event] = []  # of the batch
         self._unknown = False
+        self._wrapped = False  # the payloads come inside others
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean. See :meth:`BaseNormalizer.feed`."""
         if self.chosen is not None:
             return self.chosen.feed(payloads)
-        batch = list(payloads)
+        came = list(payloads)
+        batch = list(map(unwrapped, came))
+        self._wrapped = self._wrapped or any(map(operator.is_not, batch, came))
+        events = self._feed(batch)
+        if self._wrapped and self.chosen is not None:
+            self.chosen.unwrap = unwrapped
+        return events
+
+    def _feed(self, batch: list[Payload]) -> list[Event]:
+        """The same for payloads that stand alone."""
         answer = self.answer
         if batch and not self._held and self._tells_at_once(batch[0]):
             return self._pass_on(batch)
@@ -143,7 +219,7 @@ class AutoNormalizer(BaseNormalizer):
         except (BadJSON, DepthExceeded):
             return False
         name_of = self.answer.name_of
-        provider = members and shape_of(members, name_of(0) if name_of else None, self.among)
+        provider = shape_of(members, name_of(0) if name_of else None, self.among) if members else None
         if provider:
             self.chosen = normalizer(provider, after=self._after, **self._settings)
         return self.chosen is not None
@@ -260,6 +336,19 @@ def _size(payload: Payload) -> int:
     if isinstance(payload, bytes):
         return len(payload)
     return len((payload if isinstance(payload, str) else compact(payload)).encode("utf-8", "replace"))
+
+
+class BedrockInvokeNormalizer(AutoNormalizer):
+    """InvokeModelWithResponseStream: the dialect of whatever model it is, inside ``chunk`` payloads."""
+
+    among = ("anthropic", "bedrock-converse", "bedrock-text", "openai-chat")
+
+
+class BedrockAnthropicNormalizer(AutoNormalizer):
+    """Anthropic's models there: Messages, or the text completions of old ones."""
+
+    among = ("anthropic", "bedrock-text")
+    ends_in_done = "anthropic"
 
 
 V = TypeVar("V")
