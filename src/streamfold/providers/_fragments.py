@@ -38,7 +38,11 @@ class Fragments:
 
     def __init__(self, answer: Answer, choice: int) -> None:
         self._answer, self._choice = answer, choice
-        self._calls: list[Call] = []  # that are not finished
+        # Calls that are not finished; of them, those that may lack something, and those to be looked at when a finish
+        # reason comes. Each is entered by a fragment of its own, so that no fragment and no reason asks after all.
+        self._calls: dict[Call, None] = {}
+        self._lacking: dict[Call, None] = {}
+        self._touched: dict[Call, None] = {}
         self._by_id: dict[str, Call] = {}
         self._by_index: dict[int | str | None, Call] = {}
 
@@ -56,6 +60,7 @@ class Fragments:
             self._name(call, sanitize(name))
         self._keep(call, entry, function)
         self._arguments(call, function.get("arguments", function.get("input")))
+        self._lacking[call] = self._touched[call] = None
         return call
 
     def at(self, index: object) -> Call | None:
@@ -70,10 +75,11 @@ class Fragments:
         Args:
             cut: See :meth:`finish`.
         """
-        for call in self._calls:
-            if self._is_whole(call):
+        for call in self._touched:
+            if not call.finished and self._is_whole(call):
                 self._finish(call, cut=cut)
-        self._calls = [call for call in self._calls if not call.finished]
+                del self._calls[call]
+        self._touched.clear()
 
     def finish(self, *, cut: bool) -> None:
         """The provider is through with its calls.
@@ -84,13 +90,13 @@ class Fragments:
         """
         for call in self._calls:
             self._finish(call, cut=cut)
-        self._calls = []
+        self._calls.clear()
 
     def cut(self) -> None:
         """The stream broke off: calls that never were opened become visible before the answer closes them."""
         for call in self._calls:
             self._open(call)
-        self._calls = []
+        self._calls.clear()
 
     # -- the seven steps ----------------------------------------------------------------------------------------------
 
@@ -102,8 +108,23 @@ class Fragments:
             return self._new(None, index, is_json=is_json)
         if at_index is not None and not at_index.finished:
             return at_index
-        unfinished = [call for call in self._calls if not self._has_whole_json(call)]
-        return unfinished[0] if len(unfinished) == 1 else None
+        return self._only_one_lacking()
+
+    def _only_one_lacking(self) -> Call | None:
+        """The only call whose arguments are no whole JSON value yet."""
+        whole: list[Call] = []
+        found: Call | None = None
+        for call in self._lacking:
+            if self._has_whole_json(call):
+                whole.append(call)
+            elif found is None:
+                found = call
+            else:
+                found = None
+                break
+        for call in whole:
+            del self._lacking[call]
+        return found
 
     def _named_by(self, id_: str, index: int | str | None) -> Call | None:
         """The call at that index, if it has neither an id nor arguments yet: the new id is its own."""
@@ -116,7 +137,7 @@ class Fragments:
 
     def _new(self, id_: str | None, index: int | str | None, *, is_json: bool) -> Call:
         call = Call(id_, index, is_json=is_json)
-        self._calls.append(call)
+        self._calls[call] = None
         self._by_index[index] = call
         if id_ is not None:
             self._by_id[id_] = call
