@@ -109,6 +109,9 @@ def message(whole: str, **members: Any) -> Payload:
     return {"type": "message", "id": "msg_1", **members, "content": [{"type": "output_text", "text": whole}]}
 
 
+CONTAINER: Payload = {"type": "container_reference", "container_id": "c"}
+
+
 URL: Payload = {"type": "url_citation", "url": "https://a", "title": "A", "start_index": 0, "end_index": 3}
 FILE: Payload = {"type": "file_citation", "file_id": "f", "filename": "a.txt", "index": 3}
 BARE: Payload = {"type": "url_citation", "url": "https://a"}
@@ -124,6 +127,11 @@ def annotated(annotation: Any) -> Payload:
 
 
 MSG = meta("msg_1", type="message")
+NEWER: Payload = {
+    "type": "message",
+    "id": "msg_1",
+    "content": [{"type": "hologram"}, {"type": "output_text", "text": "abc"}],
+}
 STREAMED = meta("msg_1", type="message", role="assistant", status="in_progress")
 WHOLE = meta("msg_1", type="message", role="assistant", status="completed")
 
@@ -204,6 +212,32 @@ MESSAGES = {
     "an end that takes a contradiction back adds nothing twice": (
         [delta("abc"), settled("ab"), finished(0, **message("abcd")), COMPLETED],
         [UNNAMED, BlockStart(0, "text"), TextDelta(0, "abc"), TextDelta(0, "d"), text(0, "abcd", meta=MSG), END],
+    ),
+    "a piece after an end shows that it was none": (
+        [delta("abc"), settled("abX"), delta("d"), COMPLETED],
+        [UNNAMED, BlockStart(0, "text"), TextDelta(0, "abc"), TextDelta(0, "d"), text(0, "abcd"), END],
+    ),
+    "an end of an item that is done is raw": (
+        [finished(0, **message("abc")), settled("abcd"), COMPLETED],
+        [
+            UNNAMED,
+            BlockStart(0, "text", 0, MSG),
+            TextDelta(0, "abc"),
+            text(0, "abc", meta=MSG),
+            raw(settled("abcd")),
+            END,
+        ],
+    ),
+    "a part that no block is of is raw, with the message that it is part of": (
+        [finished(0, **NEWER), COMPLETED],
+        [
+            UNNAMED,
+            raw(finished(0, **NEWER)),
+            BlockStart(0, "text", 0, MSG),
+            TextDelta(0, "abc"),
+            text(0, "abc", meta=MSG),
+            END,
+        ],
     ),
     "an empty end is no contradiction": (
         [delta("abc"), settled(""), finished(0, type="message", id="msg_1", content=[]), COMPLETED],
@@ -323,6 +357,62 @@ MESSAGES = {
             S,
             TextDelta(1, "d"),
             text(1, "abcd", meta=MSG),
+            END,
+        ],
+    ),
+    "a terminal list that leaves items out and gives the others new ids": (
+        [
+            finished(0, type="reasoning", id="rs_1", summary=[]),
+            added(1, type="message", id="msg_1"),
+            delta("a", 1),
+            added(2, type="message", id="msg_2"),
+            delta("b", 2),
+            completed(message("ac", id="r1"), message("bd", id="r2"), message("e", id="r3")),
+        ],
+        [
+            UNNAMED,
+            BlockStart(0, "reasoning", 0, meta("rs_1", type="reasoning")),
+            BlockEnd(0, ReasoningBlock(0, meta=meta("rs_1", type="reasoning"))),
+            BlockStart(1, "text", 0, MSG),
+            TextDelta(1, "a"),
+            BlockStart(2, "text", 0, meta("msg_2", type="message")),
+            TextDelta(2, "b"),
+            S,
+            TextDelta(1, "c"),
+            text(1, "ac", meta=meta("r1", type="message")),
+            TextDelta(2, "d"),
+            text(2, "bd", meta=meta("r2", type="message")),
+            BlockStart(3, "text", 0, meta("r3", type="message")),
+            TextDelta(3, "e"),
+            text(3, "e", meta=meta("r3", type="message")),
+            END,
+        ],
+    ),
+    "items that know neither index nor id are those that the terminal event lists": (
+        [event("output_text.delta", delta="ab"), completed(message("abc"))],
+        [UNNAMED, BlockStart(0, "text"), TextDelta(0, "ab"), S, TextDelta(0, "c"), text(0, "abc", meta=MSG), END],
+    ),
+    "one index for all items": (
+        [
+            added(0, type="message", id="a"),
+            delta("1", item_id="a"),
+            finished(0, **message("1", id="a")),
+            added(0, type="message", id="b"),
+            delta("2", item_id="b"),
+            delta("3", item_id="b"),
+            finished(0, **message("23", id="b")),
+            completed(message("1", id="a"), message("23", id="b")),
+        ],
+        [
+            UNNAMED,
+            BlockStart(0, "text", 0, meta("a", type="message")),
+            TextDelta(0, "1"),
+            text(0, "1", meta=meta("a", type="message")),
+            BlockStart(1, "text", 0, meta("b", type="message")),
+            TextDelta(1, "2"),
+            TextDelta(1, "3"),
+            text(1, "23", meta=meta("b", type="message")),
+            S,
             END,
         ],
     ),
@@ -740,6 +830,27 @@ CALLS = {
             done("tool_use", "completed"),
         ],
     ),
+    "a call that turns out to be the provider's": (
+        [
+            added(0, type="shell_call", id="sh_1", call_id="call_1"),
+            finished(0, type="shell_call", id="sh_1", call_id="call_1", environment=CONTAINER),
+            COMPLETED,
+        ],
+        [
+            UNNAMED,
+            ToolCallStart(0, "call_1", "shell", "shell", meta=meta("sh_1", type="shell_call")),
+            *call(
+                0,
+                "call_1",
+                "shell",
+                "",
+                "shell",
+                "provider",
+                meta=meta("sh_1", type="shell_call", environment=CONTAINER),
+            ),
+            END,
+        ],
+    ),
     "a piece of arguments of no call": (
         [created(), arguments("{}"), COMPLETED],
         [S, raw(arguments("{}")), ORPHAN, END],
@@ -800,6 +911,14 @@ KINDS: dict[str, Kind] = {
         "custom",
         "client",
         "ls -l",
+    ),
+    "a search in X, which xAI has run": (
+        item(type="custom_tool_call", call_id="xs_call_1", name="x_keyword_search", input='{"q":1}'),
+        "xs_call_1",
+        "x_keyword_search",
+        "custom",
+        "provider",
+        '{"q":1}',
     ),
     "MCP": (
         item(type="mcp_call", server_label="s", name="find", arguments='{"q":1}'),
@@ -1013,6 +1132,27 @@ def test_calls_that_stream_without_deltas(payloads: list[Payload], pieces: list[
     events = read("openai-responses", [created(), *quiet, COMPLETED])
     assert "".join(event.delta for event in events if isinstance(event, ToolCallDelta)) == whole
     assert [event.arguments for event in events if isinstance(event, ToolCallDone)] == [whole]
+
+
+def test_the_end_of_a_command_is_measured_by_the_pieces_of_that_command() -> None:
+    def of_command(kind: str, number: int, **members: Any) -> Payload:
+        return event(f"shell_call_command.{kind}", output_index=0, command_index=number, **members)
+
+    stream = [
+        created(),
+        added(0, type="shell_call", id="x_1", call_id="c", action={"commands": []}),
+        of_command("delta", 0, delta="ls"),
+        of_command("done", 0, command="dir"),
+        of_command("delta", 1, delta="pw"),
+        of_command("done", 1, command="cd"),
+        of_command("done", 1, command="pwd"),
+        of_command("done", 0, command="ls -l"),
+        finished(0, type="shell_call", id="x_1", call_id="c", action={"commands": ["ls", "pwd"]}),
+        COMPLETED,
+    ]
+    events = read("openai-responses", stream)
+    assert [event.delta for event in events if isinstance(event, ToolCallDelta)] == ["ls", "\n", "pw", "d"]
+    assert [event.arguments for event in events if isinstance(event, ToolCallDone)] == ["ls\npwd"]
 
 
 RESULTS: dict[str, tuple[Payload, list[Event]]] = {
@@ -1267,6 +1407,10 @@ ENDS: dict[str, tuple[list[Any], list[Event]]] = {
         [created(), event("completed", response={"status": "completed", "output": [None, 5, message("a")]})],
         [S, BlockStart(0, "text", 0, MSG), TextDelta(0, "a"), text(0, "a", meta=MSG), END],
     ),
+    "what the event is called counts where the status is that of no end": (
+        [created(), event("completed", response={"status": "in_progress"})],
+        [S, END],
+    ),
     "cancelled, as a background response that is retrieved": (
         [created(), event("completed", response={"status": "cancelled"})],
         [S, done("cancelled", "cancelled")],
@@ -1282,6 +1426,10 @@ ENDS: dict[str, tuple[list[Any], list[Event]]] = {
             BlockEnd(0, ReasoningBlock(0, meta=RS)),
             done("length", "max_output_tokens"),
         ],
+    ),
+    "a response that did not stream and has no status": (
+        [{"object": "response", "id": "resp_1", "model": "m", "output": []}],
+        [S, END],
     ),
     "a response that did not stream": (
         [{"object": "response", "id": "resp_1", "model": "m", "status": "completed", "output": [message("abc")]}],
@@ -1450,6 +1598,13 @@ def test_deltas_after_the_limit_of_blocks_are_no_events() -> None:
     stream = [of("content_part.added", 0, "msg_1", content_index=0, part=part), delta("a"), delta("b")]
     limit = ErrorEvent("limit", "", "blocks")
     assert read("openai-responses", stream, max_blocks=0) == [UNNAMED, limit]
+
+
+def test_items_without_blocks_count_as_blocks() -> None:
+    """Else an endless answer could fill the memory without opening one."""
+    stream = [added(n, type="message", id=f"msg_{n}") for n in range(3)]
+    limit = ErrorEvent("limit", "", "blocks")
+    assert read("openai-responses", stream, max_blocks=2) == [UNNAMED, limit]
 
 
 def test_nothing_follows_the_close() -> None:

@@ -108,8 +108,8 @@ class Answer:
         self.spans: list[tuple[int, int]] = []
         self.open: dict[int, OpenBlock] = {}
         self.stops: dict[int, Stop] = {}
-        # choices with a call that the client runs, and with a refusal part
-        self._calling: frozenset[int] = _NO_CHOICE
+        # how many calls of a choice the client runs, and choices with a refusal part
+        self._calling: dict[int, int] = {}
         self._refusing: frozenset[int] = _NO_CHOICE
         if settings:
             self._configure(settings)
@@ -232,7 +232,7 @@ class Answer:
         self.cut_all()
         self.out.append(Restart(reason))
         self.id = self.model = None
-        self.stops, self._calling, self._refusing = {}, _NO_CHOICE, _NO_CHOICE
+        self.stops, self._calling, self._refusing = {}, {}, _NO_CHOICE
 
     def report(self, usage: Usage | None) -> None:
         """Hand out running totals where they changed."""
@@ -259,7 +259,7 @@ class Answer:
     def _resolved(self, stop: Stop) -> Stop:
         """A plain stop where the choice declined is a refusal, where it calls the client's tools a tool use."""
         reason = stop.reason
-        if reason == "end" and (stop.choice in self._refusing or stop.choice in self._calling):
+        if reason == "end" and (stop.choice in self._refusing or self._calling.get(stop.choice)):
             reason = "refusal" if stop.choice in self._refusing else "tool_use"
             return Stop(stop.choice, reason, stop.raw, stop.stop_sequence)
         return stop
@@ -325,34 +325,34 @@ class Answer:
 
     def cite(self, block: OpenBlock, citation: Citation) -> None:
         """A source of the block."""
-        block.citations = (*block.citations, citation)
+        block.citations.append(citation)
         self.out.append(citation)
 
     def settle_text(self, block: OpenBlock, whole: str | None) -> None:
         """What the authoritative text adds to the pieces becomes a last piece."""
-        rest = self._rest(block, block, whole)
+        rest = self._rest(block, whole)
         if rest:
             self.text(block, rest)
 
     def settle_reasoning(self, block: OpenReasoning, wire_part: object, whole: str | None) -> None:
         """The same for one part of a block of reasoning."""
         if whole:
-            rest = self._rest(block, block.parts[block.part(wire_part)], whole)
+            block.half = ""
+            rest = self._rest(block.parts[block.part(wire_part)], whole)
             if rest:
                 self.reasoning(block, rest, wire_part)
 
     def settle_arguments(self, call: OpenCall, whole: str | None) -> None:
         """The same for the arguments of a call."""
-        rest = self._rest(call, call, whole)
+        rest = self._rest(call, whole)
         if rest:
             self.arguments(call, rest)
 
     def settle_since(self, call: OpenCall, mark: int, whole: str) -> None:
         """The same for the arguments since the mark; where that contradicts them, the end of the call has to tell."""
-        told = call.since(mark)
-        if whole and (whole := sanitize(whole)).startswith(told):
-            call.half = ""
-            self.arguments(call, whole[len(told) :])
+        rest = self._rest(call, whole, mark)
+        if rest:
+            self.arguments(call, rest)
 
     def close(self, block: OpenBlock, *, complete: bool = True) -> None:
         """The block is whole. Does nothing if it is not open."""
@@ -409,7 +409,7 @@ class Answer:
         name = name if name.isascii() else sanitize(name)
         state: ToolCallState = "provider" if executor == "provider" else "open"
         if executor == "client":
-            self._calling |= {choice}
+            self.calls_client(choice)
         call = OpenCall(
             index,
             "tool_call",
@@ -428,7 +428,13 @@ class Answer:
 
     def calls_client(self, choice: int = 0) -> None:
         """The choice asks the caller to act, which makes its plain stop a tool use."""
-        self._calling |= {choice}
+        self._calling[choice] = self._calling.get(choice, 0) + 1
+
+    def run_by_provider(self, call: OpenCall) -> None:
+        """The call turns out to be none that the client runs."""
+        if call.executor == "client":
+            call.executor = call.state = "provider"
+            self._calling[call.choice] -= 1
 
     def arguments(self, call: OpenCall, piece: str) -> None:
         """A piece of a call's arguments."""
@@ -508,18 +514,22 @@ class Answer:
             block.half, piece = piece[-1], piece[:-1]
         return sanitize(piece)
 
-    def _rest(self, block: OpenBlock, pieces: Told, whole: str | None) -> str:
-        """What ``whole`` adds to what was told; where it contradicts that, it is what counts."""
+    def _rest(self, pieces: Told, whole: str | None, mark: int = 0) -> str:
+        """What ``whole`` adds to what was told since the mark; where it contradicts that, all of it is what counts."""
         if not whole:  # also an empty one: gateways send that for "not repeated here"
             return ""
-        had = pieces.whole()
-        block.half = ""
-        if whole != had and not (whole := sanitize(whole)).startswith(had):
+        if isinstance(pieces, OpenBlock):
+            pieces.half = ""
+        had = pieces.begins(whole, mark)
+        if had is None or len(had) < len(whole):
+            whole = sanitize(whole)
+            had = pieces.begins(whole, mark)
+        if had is not None:
+            pieces.settled = None
+            return whole[len(had) :]
+        if not mark:
             pieces.settled = str(whole)
-            return ""
-        pieces.settled = None
-        pieces.replace(had)  # it will be asked for again: by the events that repeat it, and by the block's end
-        return whole[len(had) :]
+        return ""
 
     def _media(self, block: OpenMedia, data: bytes) -> None:
         if data:

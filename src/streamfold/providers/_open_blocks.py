@@ -48,13 +48,21 @@ class Told(Pieces, kw_only=True):
             self.roll()
 
     def mark(self) -> int:
-        """The place between what was told and what will be, for :meth:`since`."""
+        """The place between what was told and what will be, for :meth:`begins`."""
         self.roll()
         return len(self.full)
 
-    def since(self, mark: int) -> str:
-        """What was told since the mark."""
-        return "".join(self.full[mark:]) + "".join(self.tail)
+    def begins(self, whole: str, mark: int = 0) -> str | None:
+        """What was told since the mark, if ``whole`` begins with it, else None.
+
+        Costs what ``whole`` is long, not what was told: that is joined once, and only where its first piece fits.
+        """
+        first = self.full[mark : mark + 1] or self.tail[:1]
+        if first and not whole.startswith(first[0]):
+            return None
+        had = "".join(self.full[mark:]) + "".join(self.tail)
+        self.full[mark:], self.tail = [had] if had else [], []
+        return had if whole.startswith(had) else None
 
     def text(self) -> str:
         """What the text is."""
@@ -72,7 +80,7 @@ class OpenBlock(Told):
     choice: int = 0
     meta: dict[str, Any] | None = None
     half: str = ""  # the first half of a surrogate pair, waiting for the second
-    citations: tuple[Citation, ...] = ()
+    citations: list[Citation] = []
 
     def json_meta(self) -> JSONText | None:
         """What the wire said besides."""
@@ -86,7 +94,7 @@ class OpenBlock(Told):
         meta = compact(self.meta) if self.meta else None
         if self.kind == "refusal":
             return RefusalBlock(self.index, text, self.choice, complete, meta)
-        return TextBlock(self.index, text, self.citations, self.choice, complete, meta)
+        return TextBlock(self.index, text, tuple(self.citations), self.choice, complete, meta)
 
 
 class OpenReasoning(OpenBlock):

@@ -97,6 +97,8 @@ CALLS: Final[Mapping[str, _CallType]] = {
     "web_search_call": _CallType("web_search", "provider", True, _member("action")),
 }
 """Items that are calls. ``shell_call`` and ``tool_search_call`` say themselves who runs them."""
+_HOSTED: Final = "xs_"
+"""How the call ids of custom tools begin that the provider has run itself: xAI's search in X."""
 
 OUTPUTS: Final[Mapping[str, str]] = {
     "apply_patch_call_output": "output",
@@ -501,7 +503,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         place tells which is which, else the order of those of one type.
         """
         items = self._all
-        if not output or (len(output) == len(items) and all([item.done for item in items])):
+        if not output or (len(output) == len(items) and all(item.done for item in items)):
             return
         listed = [read_object(bytes(raw), None) for raw in output]
         kinds = [text_of(members.get("type")) if members else "" for members in listed]
@@ -766,6 +768,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             return "client" if cast("Members", environment).get("type") == "local" else "provider"
         if call.kind == "tool_search" and members.get("execution") == "server":
             return "provider"
+        if call.kind == "custom" and text_of(members.get("call_id")).startswith(_HOSTED):
+            return "provider"
         return call.executor
 
     def _open_call(self, call: _CallType, members: Members) -> OpenCall:
@@ -784,6 +788,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if made_up:
             block.meta = {**(block.meta or {}), "synthetic_id": True}
         block.name = text_of(members.get("name")) or block.name
+        if self._executor(call, members) == "provider":
+            self.answer.run_by_provider(block)
         self.answer.finish_call(block, call.arguments(members), incomplete=incomplete)
         result, error = members.get(call.result) if call.result else None, members.get("error")
         if call.kind == "image_generation":
@@ -893,6 +899,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             if self._media is None:
                 self._media = self.answer.open_media(None)
             self.answer.media(self._media, text_of(event.delta))
+            self.answer.meant = True
 
     def _audio_done(self, event: _Event) -> None:
         if self._media is not None:
@@ -904,6 +911,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             if self._transcript is None:
                 self._transcript = self.answer.open_transcript()
             self.answer.transcript(self._transcript, text_of(event.delta))
+            self.answer.meant = True
 
     def _transcript_done(self, event: _Event) -> None:
         if self._transcript is not None:
