@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +15,7 @@ import streamfold
 from streamfold import Snapshot
 from tests import servers
 from tests.request_types import valid
+from tests.retold import joined
 from tests.samples import (
     Payload,
     cut,
@@ -302,18 +302,6 @@ said = st.builds(dict.__or__, shown | thought | function, signed)
 def id_of(part: Payload) -> str:
     id_: str = part.get("functionCall", {}).get("id", "")
     return id_
-
-
-def bare(part: Payload) -> frozenset[str] | None:
-    """What kind of text it is, if it carries nothing besides."""
-    return frozenset(part) if part.keys() <= {"text", "thought"} else None
-
-
-def joined(parts: list[Payload]) -> Iterator[Payload]:
-    """The parts, but bare text put together with its like."""
-    for kind, group in groupby(parts, bare):
-        alike = list(group)
-        yield from alike if kind is None else [{**alike[0], "text": "".join(part["text"] for part in alike)}]
 
 
 @given(st.lists(said | unsaid, max_size=6, unique_by=lambda part: id_of(part) or object()))
