@@ -428,7 +428,9 @@ class StreamAccumulator:
 
     def _start(self, event: Start) -> None:
         if self._outcome != "open":
+            gone = self._changed.union(self._blocks)
             self.reset()
+            self._changed = gone
         names = (event.surface, event.id or self._id, event.model or self._model)
         if names != (self._surface, self._id, self._model):
             self._surface, self._id, self._model = names
