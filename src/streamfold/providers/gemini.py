@@ -718,7 +718,7 @@ def _totals_of(data: bytes) -> _Totals | None:
         pass
     read = _TOTALS.read(data, None)
     for name in () if read is None else _COUNTED:
-        setattr(read, name, _usage.whole(getattr(read, name)))
+        setattr(read, name, _counted(getattr(read, name)))
     return read
 
 
@@ -757,10 +757,15 @@ def _heard_and_seen(counts: tuple[_Count, ...]) -> tuple[int | None, int | None]
         if modality == "TEXT":
             continue
         if modality in _AUDIO:
-            audio = _usage.whole(count.token_count)
+            audio = _counted(count.token_count)
         elif modality in _IMAGE:
-            image = _usage.whole(count.token_count)
+            image = _counted(count.token_count)
     return audio, image
+
+
+def _counted(value: Any) -> int | None:
+    number = _usage.whole(value)
+    return number if number is not None and number >= 0 else None
 
 
 _AUDIO: Final = ("AUDIO", 4)  # enum-encoding=int
