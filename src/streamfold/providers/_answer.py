@@ -518,8 +518,7 @@ class Answer:
         """What ``whole`` adds to what was told since the mark; where it contradicts that, all of it is what counts."""
         if not whole:  # also an empty one: gateways send that for "not repeated here"
             return ""
-        if isinstance(pieces, OpenBlock):
-            pieces.half = ""
+        pieces.half = ""
         had = pieces.begins(whole, mark)
         if had is None or len(had) < len(whole):
             whole = sanitize(whole)

@@ -39,6 +39,7 @@ class Told(Pieces, kw_only=True):
     """
 
     settled: str | None = None  # the whole that contradicts the pieces
+    half: str = ""  # the first half of a surrogate pair, waiting for the second
 
     def add(self, text: str) -> None:
         """Append a piece. One that follows an end shows that it was none."""
@@ -57,11 +58,14 @@ class Told(Pieces, kw_only=True):
 
         Costs what ``whole`` is long, not what was told: that is joined once, and only where its first piece fits.
         """
-        first = self.full[mark : mark + 1] or self.tail[:1]
-        if first and not whole.startswith(first[0]):
-            return None
-        had = "".join(self.full[mark:]) + "".join(self.tail)
-        self.full[mark:], self.tail = [had] if had else [], []
+        full, tail = self.full, self.tail
+        count = max(len(full) - mark, 0)
+        if not count and not tail:
+            return ""
+        had = full[mark] if count else tail[0]
+        if count + len(tail) > 1 and whole.startswith(had):
+            had = "".join(full[mark:]) + "".join(tail)
+            full[mark:], self.tail = [had], []
         return had if whole.startswith(had) else None
 
     def text(self) -> str:
@@ -79,7 +83,6 @@ class OpenBlock(Told):
     kind: BlockKind | Literal["tool_call"]
     choice: int = 0
     meta: dict[str, Any] | None = None
-    half: str = ""  # the first half of a surrogate pair, waiting for the second
     citations: list[Citation] = []
 
     def json_meta(self) -> JSONText | None:

@@ -464,7 +464,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         """The item whose members these are."""
         event.item_id = event.item_id or members.get("id")
         item = self._item(event)
-        if item.members and item.is_another(members):
+        if item.members and (item.done or item.type != members.get("type")) and item.is_another(members):
             self._latest = item = self._new_item(item.place, id_of(members.get("id")))
         return item
 
