@@ -327,7 +327,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         if step.type.endswith("_call"):
             self._finish_call(step)
         elif block is not None:
-            if type(block) is OpenWhole:
+            if block.kind == "tool_result":  # any other holds the whole step
                 block.meta = _meta(step.members, step.type)
             self.answer.close(block)
         if self._steps.get(step.index) is step:
@@ -556,6 +556,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                     if self._event_ids is None or not event.event_id:
                         return payload
                     self._event_ids.append(event.event_id)
+                    self.last_event_id = event.event_id
                 tail.append(piece)
                 add(say(piece))
             return END
