@@ -10,7 +10,17 @@ import msgspec
 
 from streamfold.lint.rules import Report
 
-__all__ = ["Members", "Running", "SurfaceCheck", "entries", "known", "object_of", "text_in"]
+__all__ = [
+    "CohereCheck",
+    "Members",
+    "PlainCheck",
+    "Running",
+    "SurfaceCheck",
+    "entries",
+    "known",
+    "object_of",
+    "text_in",
+]
 
 Members: TypeAlias = dict[str, Any]
 Known: TypeAlias = Mapping[str, frozenset[str]]
@@ -78,6 +88,23 @@ class SurfaceCheck:
         """The event field and the type of the payload say the same."""
         if name is not None and kind and name != kind:
             self.report("event_name_differs", f"the event field says {shown(name)}, the payload {shown(kind)}")
+
+
+class PlainCheck(SurfaceCheck):
+    """A surface without rules of its own."""
+
+    def read(self, members: Members, name: str | None) -> None:
+        """Nothing is said of it."""
+
+    def places(self, members: Members) -> Iterator[tuple[str, Members]]:
+        """None."""
+        return iter(())
+
+
+class CohereCheck(PlainCheck):
+    """Cohere's own surface."""
+
+    needs_done: ClassVar[bool] = True
 
 
 class Running:

@@ -27,13 +27,14 @@ from streamfold.events import (
 )
 from streamfold.framing.sse import ServerSentEvent
 from streamfold.lint._anthropic import AnthropicCheck
-from streamfold.lint._bytes import ByteWatch, LineWatch
+from streamfold.lint._bytes import ByteWatch, LineWatch, Place
 from streamfold.lint._chat import ChatCheck
 from streamfold.lint._gemini import GeminiCheck, InteractionsCheck
 from streamfold.lint._responses import ResponsesCheck
-from streamfold.lint._surface import Members, SurfaceCheck, shown
+from streamfold.lint._surface import CohereCheck, Members, PlainCheck, SurfaceCheck, shown
 from streamfold.lint.rules import RULES, Finding
 from streamfold.payloads import DECODE_ERRORS, BadJSON, DepthExceeded, is_done, is_json, is_keep_alive, lenient
+from streamfold.providers._aws import unwrapped
 from streamfold.stream import ByteSource, PullStream
 
 __all__ = ["CheckSettings", "Linter", "check"]
@@ -45,11 +46,13 @@ CHECKS: Final[Mapping[str, type[SurfaceCheck]]] = {
     "openai-responses": ResponsesCheck,
     "gemini": GeminiCheck,
     "gemini-interactions": InteractionsCheck,
+    "cohere": CohereCheck,
 }
 MAX_A_RULE: Final = 10
 """Findings a rule; of more, the number is told at the end."""
 
-_BOM: Final = b"\xef\xbb\xbf"
+_MAX_EARLY: Final = 1_000  # findings before anything tells whose stream it is
+_OF_ANY_TEXT: Final = ("bom", "bad_utf8", "unicode_line_end")
 _HALVES: Final = ("delta", "text", "content", "thinking", "partial_json", "arguments", "reasoning_content", "reasoning")
 _NO_STREAM: Final = ("not_a_stream", "compressed", "empty", "not_json_array")
 _KINDS: Final = {"provider": "in_band_error", "truncated": "truncated", "limit": "limit"}
@@ -92,10 +95,9 @@ class Linter:
         self._decoder = StreamDecoder(provider, raw="unknown", **settings)
         self._decoder.fold_into(_Forgetful())
         self._max_depth = settings.get("max_depth", limits.MAX_DEPTH)
-        self._bytes = ByteWatch()
-        self._lines: LineWatch | None = None
-        self._told = False  # whether the framing is
-        self._early = b""  # before it is: blanks
+        self._bytes: ByteWatch | None = ByteWatch()  # None in a framing that is no text
+        self._lines: LineWatch | None = LineWatch()  # None in a framing that has none
+        self._early: list[Place] = []  # what they showed before the framing was sure
         self._unusual: set[str] = set()  # kinds of lines that were reported
         self._check: SurfaceCheck | None = None
         self._known = False  # whether the surface is
@@ -104,6 +106,8 @@ class Linter:
         self._last = -1  # of the last frame
         self._position = 0
         self._closed = self._over = self._failed = False
+        self._dead = False  # the reading ended at a fault: what follows is not judged
+        self._bare = False  # what is looked at is an error that stands among the lines
         self._mystery = False  # the surface is none that is known
         self._found: list[Finding] = []  # not handed out yet
         self._count: Counter[str] = Counter()
@@ -121,9 +125,12 @@ class Linter:
             UsageError: ``data`` is no bytes.
         """
         pairs = self._decoder.trace(data)
-        data = bytes(data)
-        self._position += len(data)
-        self._look_at_bytes(data)
+        text: Any = data  # with framing="messages" it may be text, or an object
+        raw = (
+            b"" if isinstance(text, dict) else text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
+        )
+        self._position += len(raw)
+        self._look_at_bytes(raw)
         self._look_at_frames(pairs)
         return self._sure(self._safe())
 
@@ -134,11 +141,10 @@ class Linter:
         self._closed = True
         pairs = self._decoder.trace_close(how)
         if how == "eof":
-            self._place(self._bytes.close())
+            if self._bytes is not None:
+                self._early += self._bytes.close()
             if self._lines is not None:
-                self._place(self._lines.close())
-                if self._over and self._lines.has_data:
-                    self._report_at(self._lines.open_since, "after_end", "a frame follows the end")
+                self._early += self._lines.close()
         self._look_at_frames(pairs)
         if how == "eof":
             self._end_of_input()
@@ -157,13 +163,14 @@ class Linter:
         rule = RULES[code]
         self._found.append(Finding(code, rule.severity, offset, message, rule.breaks))
 
-    def _place(self, found: Iterable[tuple[int, str, str]]) -> None:
-        for offset, code, message in found:
-            self._report_at(offset, code, message)
+    @property
+    def _sure_of_all(self) -> bool:
+        """Whether it is known how the stream is framed and whose it is, or never will be."""
+        return self._closed or (self._known and self._decoder.framing != "auto")
 
     def _safe(self) -> int:
         """Nothing more will be found before here."""
-        if not self._known and not self._decoder.ended:
+        if not self._sure_of_all:
             return 0
         return self._lines.safe if self._lines is not None else self._last + 1
 
@@ -190,19 +197,23 @@ class Linter:
     # -- bytes --------------------------------------------------------------------------------------------------------
 
     def _look_at_bytes(self, data: bytes) -> None:
-        self._place(self._bytes.feed(data))
-        if not self._told:
-            data = self._early + data
-            if self._decoder.framing == "auto":
-                self._early = data
-                return
-            self._told, self._early = True, b""
-            if self._decoder.framing == "sse":
-                self._lines = LineWatch()
-            elif data.startswith(_BOM):
-                self._report_at(0, "bom", "a byte order mark begins the stream")
+        """What bytes and lines show waits until it is sure that they are text, and lines."""
+        if self._bytes is not None:
+            self._early += self._bytes.feed(data)
         if self._lines is not None:
-            self._place(self._lines.feed(data))
+            self._early += self._lines.feed(data)
+
+    def _judge_bytes(self) -> None:
+        """Take what bytes and lines show for what it is in this framing."""
+        framing = self._decoder.framing
+        if framing in ("eventstream", "messages"):
+            self._bytes = None
+        if framing != "sse":
+            self._lines = None
+            self._early = [found for found in self._early if self._bytes is not None and found[1] in _OF_ANY_TEXT]
+        for offset, code, message in self._early:
+            self._report_at(offset, code, message)
+        self._early.clear()
 
     def _look_at_lines(self) -> None:
         """Lines that this surface does not have, each kind once."""
@@ -222,19 +233,17 @@ class Linter:
                 number += 1
                 self._waiting.append(_Frame(frame, events, self._last))
             else:
-                self._waiting.append(_Frame(None, events, self._below()))
+                self._waiting.append(_Frame(None, events, self._position))
         if not self._known:
             self._learn()
-        if self._known:
-            waiting, self._waiting = self._waiting, []
-            for found in waiting:
-                self._frame(found)
-            self._look_at_lines()
-
-    def _below(self) -> int:
-        """Where what no frame caused was caused: by the end, or by lines that are no frame."""
-        bare = self._lines.bare_since if self._lines is not None else None
-        return self._position if self._closed or bare is None else bare
+        if not self._sure_of_all:
+            del self._early[_MAX_EARLY:]
+            return
+        self._judge_bytes()
+        waiting, self._waiting = self._waiting, []
+        for found in waiting:
+            self._frame(found)
+        self._look_at_lines()
 
     def _learn(self) -> None:
         """Whose rules hold, once the decoder knows whose stream it is, or has given up."""
@@ -243,27 +252,29 @@ class Linter:
         if surface == "unknown" and not events:
             return
         self._known = True
-        if surface in CHECKS:
-            self._check = CHECKS[surface](self._report)
+        if surface != "unknown":
+            self._check = CHECKS.get(surface, PlainCheck)(self._report)
             self._check.named = self._decoder.framing == "sse"
-        elif surface == "unknown" and not any(isinstance(e, ErrorEvent) and e.kind != "truncated" for e in events):
+        elif not any(isinstance(e, ErrorEvent) and e.kind != "truncated" for e in events):
             self._mystery = True
             if self._last >= 0:
                 self._report_at(self._waiting[0].offset, "unknown_surface", "no payload tells whose stream this is")
 
     def _frame(self, found: _Frame) -> None:
         frame, events, self._offset = found
+        self._bare = frame is None and any(isinstance(e, ErrorEvent) and e.kind == "provider" for e in events)
         if frame is not None and not self._over:
             members = self._members(frame.data)
             failed = any(isinstance(event, ErrorEvent) and event.fatal for event in events)
             if self._check is not None and not failed:  # an error's own members are the provider's business
                 if members is not None:
-                    self._check.payload(members, None if frame.event == "message" else frame.event)
+                    name = frame.event if self._check.named and frame.event != "message" else None
+                    self._check.payload(members, name)
                 elif is_done(frame.data):
                     self._check.sentinel()
             if members is None:  # said already
                 events = tuple(event for event in events if not isinstance(event, Raw))
-        elif frame is not None:
+        elif frame is not None and not self._dead:
             self._after_end(frame.data)
         for event in events:
             handler = _EVENTS.get(type(event))
@@ -279,10 +290,11 @@ class Linter:
         elif is_keep_alive(data):
             self._report("framed_comment", "a frame's data is a comment")
         else:
-            return self._decoded(data)
+            inner = unwrapped(data)
+            return self._decoded(inner) if isinstance(inner, str | bytes) else inner
         return None
 
-    def _decoded(self, data: str) -> Members | None:
+    def _decoded(self, data: str | bytes) -> Members | None:
         try:
             value: Any = msgspec.json.decode(data)
         except DECODE_ERRORS:
@@ -290,7 +302,8 @@ class Linter:
                 value = lenient(data, max_depth=self._max_depth, halves=_HALVES)
             except (BadJSON, DepthExceeded):
                 return None  # the decoder says so
-            if is_json(data, None):
+            text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+            if is_json(text, None):
                 self._report("lone_surrogate", "a payload escapes half a surrogate pair")
             else:
                 self._report("not_strict_json", "a payload is JSON to a lenient reader alone")
@@ -315,9 +328,12 @@ class Linter:
             code = "not_a_stream"
         if event.fatal:
             self._over = self._failed = True
+            self._dead = event.kind != "provider"
         if code is None or code not in RULES or (code == "truncated" and self._mystery):
             return
-        self._report_at(self._offset if event.offset is None else event.offset, code, event.message)
+        bare = self._lines.bare_since if self._lines is not None and self._bare else None
+        offset = event.offset if event.offset is not None else self._offset if bare is None else bare
+        self._report_at(offset, code, event.message)
 
     def _call_start(self, event: ToolCallStart) -> None:
         meta = event.meta.decoded() if event.meta is not None else {}
