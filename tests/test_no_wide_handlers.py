@@ -30,11 +30,6 @@ NARROW: Final = frozenset({"DECODE_ERRORS", "_DECODE_ERRORS", "BadJSON", "DepthE
 
 ALLOWED: Final = {
     # file, function, what it catches -> why that is no wider than what it guards
-    (
-        "providers/_open_blocks.py",
-        "_b64",
-        "binascii.Error, ValueError",
-    ): "b64decode raises both, of text that is no base64",
     ("payloads.py", "lenient", "RecursionError"): "the standard decoder recurses; only where a caller lifted max_depth",
     ("payloads.py", "lenient", "ValueError"): "JSONDecodeError, and integers of too many digits",
     ("payloads.py", "sanitize", "UnicodeEncodeError"): "asked on purpose: whether the text has half a pair",
