@@ -205,7 +205,7 @@ def _reasoning(block: ReasoningBlock) -> Item:
 
 def _texts(block: ReasoningBlock, places: Any, kind: str) -> list[Item]:
     parts = block.parts
-    return [{"type": kind, "text": "" if place is None else parts[place]} for place in places]
+    return [{"type": kind, "text": parts[place] if place in range(len(parts)) else ""} for place in places]
 
 
 def _call(block: ToolCallBlock, inside: _Inside) -> Item:
