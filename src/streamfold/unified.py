@@ -9,6 +9,7 @@ from streamfold.accumulator import StreamAccumulator
 from streamfold.astream import AsyncByteSource, AsyncPullStream
 from streamfold.decoder import CloseHow, Cursor, Settings, StreamDecoder, Traced
 from streamfold.events import Event
+from streamfold.providers.registry import Provider
 from streamfold.snapshot import Snapshot
 from streamfold.stream import ByteSource, PullStream
 
@@ -92,12 +93,12 @@ class _TraceStage:
         return self._decoder.trace_close(how)
 
 
-def iter_unified(source: ByteSource, provider: str = "auto", **settings: Unpack[Settings]) -> UnifiedStream:
+def iter_unified(source: ByteSource, provider: Provider = "auto", **settings: Unpack[Settings]) -> UnifiedStream:
     """Unified events of one answer.
 
     Args:
         source: An iterable of bytes, an open binary file, a response with ``iter_bytes``, ``iter_content`` or ``read``.
-        provider: Whose stream it is; ``auto`` tells by the first payload.
+        provider: Whose stream it is; ``auto`` tells by the first payload. Or a normaliser class of one's own.
         settings: See :class:`Settings`.
 
     Returns:
@@ -110,12 +111,14 @@ def iter_unified(source: ByteSource, provider: str = "auto", **settings: Unpack[
     return UnifiedStream(source, StreamDecoder(provider, **settings))
 
 
-def aiter_unified(source: AsyncByteSource, provider: str = "auto", **settings: Unpack[Settings]) -> AsyncUnifiedStream:
+def aiter_unified(
+    source: AsyncByteSource, provider: Provider = "auto", **settings: Unpack[Settings]
+) -> AsyncUnifiedStream:
     """The async twin of :func:`iter_unified`; ``source`` may also be an async iterable or have ``aiter_bytes``."""
     return AsyncUnifiedStream(source, StreamDecoder(provider, **settings))
 
 
-def iter_traced(source: ByteSource, provider: str = "auto", **settings: Unpack[Settings]) -> PullStream[Traced]:
+def iter_traced(source: ByteSource, provider: Provider = "auto", **settings: Unpack[Settings]) -> PullStream[Traced]:
     """Each frame with the events that it caused, as ``(frame, events)``; arguments as for :func:`iter_unified`.
 
     Events that no frame caused (an error at a cut) come with the frame None. Unlike the others it reads to the end of
@@ -125,7 +128,7 @@ def iter_traced(source: ByteSource, provider: str = "auto", **settings: Unpack[S
 
 
 def aiter_traced(
-    source: AsyncByteSource, provider: str = "auto", **settings: Unpack[Settings]
+    source: AsyncByteSource, provider: Provider = "auto", **settings: Unpack[Settings]
 ) -> AsyncPullStream[Traced]:
     """The async twin of :func:`iter_traced`."""
     return AsyncPullStream(source, _TraceStage(StreamDecoder(provider, **settings)))
@@ -133,7 +136,7 @@ def aiter_traced(
 
 def fold(
     source: ByteSource,
-    provider: str = "auto",
+    provider: Provider = "auto",
     *,
     into: StreamAccumulator | None = None,
     **settings: Unpack[Settings],
@@ -161,7 +164,7 @@ def fold(
 
 async def afold(
     source: AsyncByteSource,
-    provider: str = "auto",
+    provider: Provider = "auto",
     *,
     into: StreamAccumulator | None = None,
     **settings: Unpack[Settings],

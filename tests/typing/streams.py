@@ -110,7 +110,7 @@ async def and_their_twins(chunks: AsyncIterator[bytes]) -> None:
     assert_type(streamfold.amap_event_stream(chunks, generator), AsyncPullStream[Event])
     async with streamfold.aparse_event_stream(chunks, max_frame_bytes=9) as frames:
         assert_type([frame.data async for frame in frames], list[str])
-    streamfold.aparse_event_stream(chunks, framing="eventstream")  # type: ignore[arg-type]
+    streamfold.aparse_event_stream(chunks, framing="binary")  # type: ignore[arg-type]
 
 
 def frames_alone(chunks: list[bytes]) -> None:
