@@ -160,6 +160,18 @@ STEPS: dict[str, tuple[list[Any], list[Event]]] = {
             USED,
         ],
     ),
+    "a signature inside a call: a member of its step, and no thought": (
+        [CREATED, CALL, signs("c2ln"), step_delta(0, "arguments_delta", arguments="{}"), signs(""), step_stop(0), ACT],
+        [
+            S,
+            ToolCallStart(0, "c1", "f"),
+            raw(signs("c2ln"), 0),
+            ToolCallDelta(0, "c1", "{}"),
+            raw(signs(""), 0),
+            *called(0, "c1", "f", "{}", {"signature": "c2ln"}),
+            USED,
+        ],
+    ),
     "the signature stands before the call, in its start": (
         [CREATED, step_start(0, "function_call", id="c1", name="f", arguments={}, signature="c2ln"), step_stop(0), ACT],
         [

@@ -24,7 +24,7 @@ from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._byte_offsets import ByteOffsets
 from streamfold.providers._errors import provider_error, truncated
-from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenWhole
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning
 from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, text_of, whole_number
 
 __all__ = ["GeminiInteractionsNormalizer"]
@@ -441,9 +441,14 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _thought_signature(self, step: _Step, delta: Members) -> None:
         """Comes several times, also empty: the last one that says something counts."""
-        block, signature = self._reasoning_block(step), text_of(delta.get("signature"))
-        if signature:
-            block.signature = self.answer.last_signature = signature
+        signature = text_of(delta.get("signature"))
+        self.answer.last_signature = signature or self.answer.last_signature
+        if step.type.endswith(("_call", "_result")):  # a member of the step, which must not be closed by it
+            self.answer.raw(index=None if step.block is None else step.block.index)
+            self._tool_delta(step, {"signature": signature})
+            return
+        block = self._reasoning_block(step)
+        block.signature = signature or block.signature
         self.answer.raw(index=block.index)
 
     def _annotations(self, step: _Step, delta: Members) -> None:
