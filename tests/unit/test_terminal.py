@@ -180,6 +180,20 @@ def test_usage_line(usage: Usage | None, words: str) -> None:
     assert usage_line(folded(*reported, Done("tool_use", "tool_calls"))) == f"complete · tool_use · {words}"
 
 
+@pytest.mark.parametrize(
+    ("done", "words"),
+    [
+        (Done("refusal", "SAFETY"), "refusal (SAFETY)"),
+        (Done("other", "TOO_MANY\x1bTOOL_CALLS"), "other (TOO_MANY␛TOOL_CALLS)"),
+        (Done("refusal"), "refusal"),
+        (Done("end", "STOP"), "end"),
+        (Done(None, "odd"), "odd"),
+    ],
+)
+def test_a_reason_that_says_little_comes_with_the_providers_word(done: Done, words: str) -> None:
+    assert usage_line(folded(done)) == f"complete · {words} · no usage"
+
+
 def test_usage_line_of_choices() -> None:
     events = [BlockEnd(0, TextBlock(0)), BlockEnd(1, TextBlock(1, choice=1_000_000_000))]
     stops = (Stop(0, "end"), Stop(1_000_000_000, "length"))
