@@ -136,9 +136,12 @@ def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
     tail = pieces.tail_to_add_to()
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        nonlocal tail
         for payload in payloads:
-            if type(payload) is not bytes or len(payload) > size or len(tail) > MANY:
+            if type(payload) is not bytes or len(payload) > size:
                 return payload
+            if len(tail) > MANY:
+                tail = pieces.tail_to_add_to()
             try:
                 choice = decode(payload).choices[0]
             except DECODE_ERRORS:
@@ -157,9 +160,12 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
     tail = pieces.tail_to_add_to()
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        nonlocal tail
         for payload in payloads:
-            if type(payload) is not bytes or len(payload) > size or len(tail) > MANY:
+            if type(payload) is not bytes or len(payload) > size:
                 return payload
+            if len(tail) > MANY:
+                tail = pieces.tail_to_add_to()
             try:
                 delta = decode(payload).choices[0].delta
             except DECODE_ERRORS:
@@ -179,9 +185,12 @@ def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object
     tail = pieces.tail_to_add_to()
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        nonlocal tail
         for payload in payloads:
-            if type(payload) is not bytes or len(payload) > size or len(tail) > MANY:
+            if type(payload) is not bytes or len(payload) > size:
                 return payload
+            if len(tail) > MANY:
+                tail = pieces.tail_to_add_to()
             try:
                 fragment = decode(payload).choices[0].delta.piece[0]
             except DECODE_ERRORS:
