@@ -30,6 +30,16 @@ from tests.samples import (
     sse,
     text_delta,
 )
+from tests.wires import (
+    CREATED,
+    function_call,
+    gemini,
+    interaction,
+    leaf,
+    step_delta,
+    step_start,
+    step_stop,
+)
 
 READ = 64 * 1024
 MIB = 1024 * 1024
@@ -39,6 +49,8 @@ HEADS: dict[str, bytes] = {  # an answer of each surface that has said "Hel"
     "openai-chat": sse(chat_text("Hel", finish=None)),
     "anthropic": sse([message_start(), block_start(0, type="text", text=""), text_delta("Hel")], names=True),
     "openai-responses": sse(responses_payloads("Hel")[:4], names=True),
+    "gemini-generate-content": sse([gemini({"text": "Hel"})]),
+    "gemini-interactions": sse([CREATED, step_start(0, "model_output"), step_delta(0, "text", text="Hel")]),
 }
 
 
@@ -64,6 +76,13 @@ def after(head: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
     return chain([head], rest)
 
 
+ENDS: dict[str, list[Any]] = {  # where calls are finished by the end of the answer, or it is told apart
+    "openai-chat": [chat(finish="tool_calls"), "[DONE]"],
+    "gemini-generate-content": [gemini(finish="STOP")],
+    "gemini-interactions": [interaction("completed", "requires_action")],
+}
+
+
 def calls(provider: str, count: int) -> Iterator[bytes]:
     """An answer of nothing but calls, each of which is finished where the surface can say so."""
     if provider == "anthropic":
@@ -71,6 +90,10 @@ def calls(provider: str, count: int) -> Iterator[bytes]:
     for n in range(count):
         if provider == "openai-chat":
             yield sse([chat_call(n, "{}", id=f"c{n}", name="f")])
+        elif provider == "gemini-generate-content":
+            yield sse([gemini(function_call("f", args={}, id=f"g{n}"))])
+        elif provider == "gemini-interactions":
+            yield sse([step_start(n, "function_call", id=f"g{n}", name="f", arguments={}), step_stop(n)])
         elif provider == "anthropic":
             yield sse([block_start(n, type="tool_use", id=f"t{n}", name="f", input={}), block_stop(n)], names=True)
         else:
@@ -82,11 +105,14 @@ def calls(provider: str, count: int) -> Iterator[bytes]:
                 ],
                 names=True,
             )
-    if provider == "openai-chat":
-        yield sse([chat(finish="tool_calls"), "[DONE]"])
+    if provider in ENDS:
+        yield sse(ENDS[provider])
 
 
 CHAT = HEADS["openai-chat"]
+GEMINI, INTERACTIONS = HEADS["gemini-generate-content"], HEADS["gemini-interactions"]
+ITEM = json.dumps(gemini({"text": "Hel"}), indent=2).encode()  # in the vendor's layout
+STRING = function_call(None, leaf("$.a", "word ", more=True), willContinue=True)
 LIST = b"[" + json.dumps(chat({"content": "Hel"})).encode()
 NO_RAW = {"raw": "none"}
 
@@ -108,6 +134,7 @@ STREAMS: dict[str, Stream] = {
     "a literal": Stream(lambda: after(LIST + b",", endless(b"t"))),
     "brackets": Stream(lambda: after(LIST + b",", endless(b"["))),
     "members": Stream(lambda: after(LIST + b',{"a":0', endless(b',"a":0'))),
+    "an item of Gemini's": Stream(lambda: after(b"[" + ITEM + b'\n,\r\n{\n  "candidates": "', endless(b"x")), "gemini"),
     # lines that are no frames
     "comments": Stream(lambda: after(CHAT, of(12 * MIB, b": hi\n\n"))),
     "comments without a blank line": Stream(lambda: after(CHAT, of(12 * MIB, b": hi\n"))),
@@ -128,6 +155,31 @@ STREAMS: dict[str, Stream] = {
     "a million frames": Stream(lambda: after(CHAT, of(10 * MIB, b"data: {}\n\n")), settings=NO_RAW),
     "a million frames, auto": Stream(lambda: of(10 * MIB, b"data: {}\n\n"), "auto", NO_RAW),
     "a million items": Stream(lambda: after(LIST, of(3 * MIB, b",{}")), settings=NO_RAW),
+    "a million items of Gemini's": Stream(
+        lambda: after(b"[" + ITEM, of(24 * MIB, b"\n,\r\n{\n}")), "gemini", {"raw": "none"}
+    ),
+    "64 MiB of text in Gemini's items": Stream(lambda: after(b"[" + ITEM, of(64 * MIB, b"\n,\r\n" + ITEM)), "gemini"),
+    "64 MiB of text, gemini": Stream(lambda: after(GEMINI, of(64 * MIB, sse([gemini({"text": "word "})]))), "gemini"),
+    "64 MiB of totals, gemini": Stream(
+        lambda: after(
+            GEMINI,
+            of(64 * MIB, b"".join(sse([gemini(usage={"totalTokenCount": n})]) for n in (1, 2))),
+        ),
+        "gemini",
+    ),
+    "a string of arguments without end, gemini": Stream(
+        lambda: after(
+            GEMINI + sse([gemini(function_call("f", willContinue=True))]), of(16 * MIB, sse([gemini(STRING)]))
+        ),
+        "gemini",
+    ),
+    "64 MiB of text, interactions": Stream(
+        lambda: after(INTERACTIONS, of(64 * MIB, sse([step_delta(0, "text", text="word ")]))), "gemini"
+    ),
+    "event ids without end, interactions": Stream(
+        lambda: (sse([{**step_delta(0, "text", text="Hel"), "event_id": f"e{n}" * 20}]) for n in range(50_000)),
+        "gemini",
+    ),
     "many raw events": Stream(lambda: after(CHAT, of(3 * MIB, b"data: {}\n\n"))),
     "64 MiB of text": Stream(lambda: after(CHAT, of(64 * MIB, sse([chat({"content": "word "})])))),
     "64 MiB of text, anthropic": Stream(
