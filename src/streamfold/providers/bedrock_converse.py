@@ -150,7 +150,7 @@ class BedrockConverseNormalizer(BaseNormalizer):
             self._usage = now if whole else _usage.merge(self._usage, now)
             totals = _totals(self._usage)
             self.answer.report(totals)
-        if event.keys() - _PLAIN_METADATA:  # traces of guardrails and routers, service tiers
+        if any(event[name] for name in event.keys() - _PLAIN_METADATA):  # traces of guardrails, service tiers
             self.answer.raw()
         elif totals is not None:
             self.answer.said()
