@@ -38,7 +38,6 @@ from tests.wires import WIRES, Payload, Stream
 
 DIALECTS: Final = tuple(WIRES)
 PROVIDERS: Final = (*DIALECTS, "gemini", "auto")
-from_rows = pytest.mark.xfail(strict=True, reason="known: see the rows of tests/unit/test_found.py")
 # An example costs a few milliseconds. Why it fails is seen in a row; explaining costs more than finding.
 more = settings(max_examples=3 * settings().max_examples, phases=set(Phase) - {Phase.explain})
 
@@ -179,7 +178,6 @@ def folded(events: Iterable[Event]) -> Snapshot:
 # -- the promises -----------------------------------------------------------------------------------------------------
 
 
-@from_rows
 @more
 @given(case=provider_and_stream)
 def test_the_promises_hold_whatever_comes(case: Case) -> None:
@@ -200,7 +198,6 @@ def test_the_promises_hold_at_tight_limits(case: Case, limit: int, depth: int | 
     assert events == events_of(provider, payloads, max_blocks=limit, max_depth=depth)
 
 
-@from_rows
 @more
 @given(case=dialect_and_stream)
 def test_every_way_of_feeding_says_the_same(case: Case) -> None:
@@ -224,7 +221,6 @@ def test_made_up_ids_do_not_depend_on_how_payloads_come(case: Case) -> None:
     assert events_of(provider, payloads) == at_once(provider, payloads)
 
 
-@from_rows
 @more
 @given(case=provider_and_stream)
 def test_raw_events_are_all_that_the_raw_setting_takes_away(case: Case) -> None:
@@ -239,7 +235,6 @@ def test_raw_events_are_all_that_the_raw_setting_takes_away(case: Case) -> None:
     assert all(any(event == other for other in rest) for event in some)
 
 
-@from_rows
 @more
 @given(case=provider_and_stream, how=st.sampled_from(["eof", "cut", "cancel", "fail"]), point=st.integers(0, 30))
 def test_nothing_follows_the_end(case: Case, how: Any, point: int) -> None:
@@ -415,7 +410,6 @@ def decoded(provider: str, chunks: Iterable[bytes], how: Any, **settings: Any) -
     return events, decoder.snapshot()
 
 
-@from_rows
 @more
 @given(
     provider=st.sampled_from(PROVIDERS),
