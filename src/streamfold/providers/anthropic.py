@@ -493,8 +493,8 @@ class AnthropicNormalizer(BaseNormalizer):
         self._finish_block(block)
         if self._by_index.get(index) is block:
             del self._by_index[index]
-        else:
-            self._by_index = {wire: other for wire, other in self._by_index.items() if other is not block}
+        else:  # an index of no open block means the one opened last
+            self._by_index.popitem()
         self._latest = next(reversed(self._by_index.values())) if self._by_index else None
 
     def _end_block(self, block: OpenBlock, index: object) -> None:
