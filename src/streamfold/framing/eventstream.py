@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from struct import Struct
 from typing import Final, TypeAlias
 from zlib import crc32
@@ -29,7 +30,6 @@ HeaderValue: TypeAlias = bool | int | bytes | str
 
 _PRELUDE: Final = Struct(">III")
 _LENGTH: Final = Struct(">H")
-_CHECKSUM: Final = Struct(">I")
 _SMALLEST: Final = 16  # a prelude and a checksum
 _MAX_HEADER_BYTES: Final = 128 * 1024  # what AWS's own decoders refuse beyond
 _MAX_PAYLOAD_BYTES: Final = 24 * 1024 * 1024
@@ -47,7 +47,10 @@ _INTEGERS: Final[Mapping[int, Struct]] = {
 }
 
 
-class EventStreamMessage(msgspec.Struct, frozen=True):
+_NAMED_BY: Final[Mapping[str, str]] = {"exception": ":exception-type", "error": ":error-code"}
+
+
+class EventStreamMessage(msgspec.Struct, frozen=True, dict=True):
     """One message.
 
     Attributes:
@@ -58,27 +61,24 @@ class EventStreamMessage(msgspec.Struct, frozen=True):
     headers: dict[str, HeaderValue]
     payload: bytes = b""
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """``event``; ``exception``, an error that the service's model lists; ``error``, any other."""
         return self._text(":message-type") or "event"
 
-    @property
+    @cached_property
     def name(self) -> str | None:
         """The type of the event or exception, or the code of the error; None where the message names none."""
         return self._text(_NAMED_BY.get(self.kind, ":event-type"))
 
-    @property
+    @cached_property
     def is_failure(self) -> bool:
         """Whether it ends the stream: an exception or an error."""
-        return self.kind in ("exception", "error")
+        return self.kind in _NAMED_BY
 
     def _text(self, name: str) -> str | None:
         value = self.headers.get(name)
         return value if isinstance(value, str) and value else None
-
-
-_NAMED_BY: Final[Mapping[str, str]] = {"exception": ":exception-type", "error": ":error-code"}
 
 
 class EventStreamParser:
@@ -102,11 +102,12 @@ class EventStreamParser:
     def __init__(self, *, max_frame_bytes: int | None = limits.MAX_FRAME_BYTES) -> None:
         self._limit = sys.maxsize if max_frame_bytes is None else max_frame_bytes
         self._held = bytearray()  # of the message that is not whole yet
+        self._wanted = 0  # bytes of it that are worth another look
         self._position = 0  # of its first byte, from the start of the stream
-        self._total = 0  # bytes of it, once its prelude was read
         self._closed = False
         self._ready: deque[EventStreamMessage] = deque()
-        self._known: dict[bytes, dict[str, HeaderValue]] = {}
+        # Header blocks that came, and what a message that has them is, its payload left out: a stream has few.
+        self._known: dict[bytes, EventStreamMessage] = {}
         # of the last take
         self._names: list[str | None] = []
         self._offsets: list[int] = []
@@ -123,7 +124,8 @@ class EventStreamParser:
             raise UsageError("the parser is closed")
         if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"feed takes bytes, not {type(data).__name__}")
-        self._ready.extend(message for message, _ in self._messages(data))
+        for head, payload, _ in self._messages(bytes(data)):
+            self._ready.append(EventStreamMessage(dict(head.headers), payload))
 
     def close(self) -> None:
         """Declare the end of input: inside a message it is a fault."""
@@ -150,12 +152,12 @@ class EventStreamParser:
         payloads: list[bytes] = []
         if self.failure is not None or self._closed:
             return payloads
-        for message, offset in self._messages(data):
-            self._names.append(message.name)
+        for head, payload, offset in self._messages(data):
+            self._names.append(head.name)
             self._offsets.append(offset)
-            payloads.append(message.payload)
-            if message.is_failure:
-                self.failure, self._held = message, bytearray()
+            payloads.append(payload)
+            if head.is_failure:
+                self.failure, self._held = EventStreamMessage(head.headers, payload), bytearray()
                 break
         return payloads
 
@@ -186,71 +188,64 @@ class EventStreamParser:
 
     # -- the reader ---------------------------------------------------------------------------------------------------
 
-    def _messages(self, data: bytes | bytearray | memoryview) -> Iterator[tuple[EventStreamMessage, int]]:
-        """Every message that is whole now, and where it begins."""
+    def _messages(self, data: bytes) -> Iterator[tuple[EventStreamMessage, bytes, int]]:
+        """Every message that is whole now: what its headers say, its payload, and where it begins."""
         if self.fault is not None:
             return
-        held = self._held
-        held += data
-        at = 0
+        if self._held:
+            self._held += data
+            if len(self._held) < self._wanted:
+                return
+            data, self._held = bytes(self._held), bytearray()
+        at, size, start = 0, len(data), self._position
+        self._wanted = _PRELUDE.size
         try:
-            while self._whole(held, at):
-                end = at + self._total
-                message = self._message(bytes(held[at:end]))
-                at, offset = end, self._position
-                self._position += self._total
-                self._total = 0
-                yield message, offset
+            while size - at >= _PRELUDE.size:
+                self._position = start + at
+                total, header_bytes = self._check_prelude(data, at)
+                end = at + total
+                if end > size:
+                    self._wanted = total
+                    break
+                if crc32(data[at : end - 4]) != int.from_bytes(data[end - 4 : end]):
+                    raise ChecksumMismatch("a message does not match its checksum", self._position)
+                body = at + _PRELUDE.size + header_bytes
+                block = data[at + _PRELUDE.size : body]
+                head = self._known.get(block) or self._head(block)
+                yield head, data[body : end - 4], self._position
+                at = end
         except FramingError as fault:
             self._fail(fault)
-        del held[:at]
+            return
+        self._position = start + at
+        self._held += data[at:]
 
-    def _whole(self, held: bytearray, at: int) -> bool:
-        """Whether the message that begins there is whole; its prelude is checked as soon as it is there.
+    def _check_prelude(self, data: bytes, at: int) -> tuple[int, int]:
+        """How long the message there is, and its headers.
 
         Raises:
             FramingError: The prelude is at fault.
         """
-        size = len(held) - at
-        if not self._total:
-            if size < _PRELUDE.size:
-                return False
-            self._total = self._check_prelude(bytes(held[at : at + _PRELUDE.size]))
-        return size >= self._total
-
-    def _check_prelude(self, prelude: bytes) -> int:
-        """How long the message is."""
-        total, header_bytes, checksum = _PRELUDE.unpack(prelude)
-        offset = self._position
-        if crc32(prelude[: -_CHECKSUM.size]) != checksum:
-            raise ChecksumMismatch("the prelude of a message does not match its checksum", offset)
+        total, header_bytes, checksum = _PRELUDE.unpack_from(data, at)
+        if crc32(data[at : at + 8]) != checksum:
+            raise ChecksumMismatch("the prelude of a message does not match its checksum", self._position)
         if total - _SMALLEST < header_bytes:
-            raise Malformed(f"a message of {total} bytes cannot hold {header_bytes} bytes of headers", offset)
+            reason = f"a message of {total} bytes cannot hold {header_bytes} bytes of headers"
+            raise Malformed(reason, self._position)
         if total > self._limit:
-            raise FrameTooLarge(total, self._limit, offset)
+            raise FrameTooLarge(total, self._limit, self._position)
         if header_bytes > _MAX_HEADER_BYTES:
-            raise Malformed(f"{header_bytes} bytes of headers are more than the format allows", offset)
+            raise Malformed(f"{header_bytes} bytes of headers are more than the format allows", self._position)
         if total - header_bytes - _SMALLEST > _MAX_PAYLOAD_BYTES:
-            raise Malformed(f"a message of {total} bytes is more than the format allows", offset)
-        return int(total)
+            raise Malformed(f"a message of {total} bytes is more than the format allows", self._position)
+        return total, header_bytes
 
-    def _message(self, data: bytes) -> EventStreamMessage:
-        _, header_bytes, _ = _PRELUDE.unpack_from(data)
-        (checksum,) = _CHECKSUM.unpack_from(data, len(data) - _CHECKSUM.size)
-        if crc32(memoryview(data)[: -_CHECKSUM.size]) != checksum:
-            raise ChecksumMismatch("a message does not match its checksum", self._position)
-        end = _PRELUDE.size + header_bytes
-        return EventStreamMessage(self._headers(data[_PRELUDE.size : end]), data[end : -_CHECKSUM.size])
-
-    def _headers(self, block: bytes) -> dict[str, HeaderValue]:
-        """The headers of a message. Those of most are the ones of the message before, to the byte."""
-        known = self._known.get(block)
-        if known is not None:
-            return dict(known)
-        headers = self._read_headers(block)
+    def _head(self, block: bytes) -> EventStreamMessage:
+        """What a message with these headers is. Those of most are the ones of a message before, to the byte."""
+        head = EventStreamMessage(self._read_headers(block))
         if len(block) <= _KNOWN_BYTES and len(self._known) < _KNOWN_BLOCKS:
-            self._known[block] = dict(headers)
-        return headers
+            self._known[block] = head
+        return head
 
     def _read_headers(self, block: bytes) -> dict[str, HeaderValue]:
         headers: dict[str, HeaderValue] = {}
