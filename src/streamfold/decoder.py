@@ -42,7 +42,7 @@ from streamfold.providers.registry import Provider, framing_of, normalizer
 from streamfold.snapshot import Snapshot
 from streamfold.think_tags import ThinkTags
 
-__all__ = ["FRAMINGS", "CloseHow", "Cursor", "Framing", "Settings", "StreamDecoder", "Traced"]
+__all__ = ["BY_FIRST_BYTE", "FRAMINGS", "CloseHow", "Cursor", "Framing", "Settings", "StreamDecoder", "Traced"]
 
 Framing: TypeAlias = Literal["auto", "sse", "json_array", "eventstream", "jsonl", "messages"]
 Traced: TypeAlias = tuple[ServerSentEvent | None, tuple[Event, ...]]
@@ -63,10 +63,11 @@ _PARSERS: Final[Mapping[str, Callable[..., _Parser]]] = {  # but for the one tha
     "jsonl": JSONLinesParser,
     "messages": WholeMessages,
 }
-_BY_FIRST_BYTE: Final = {
+BY_FIRST_BYTE: Final = {
     **dict.fromkeys(b"{[", "json_array"),
     **dict.fromkeys(b"\0\1", "eventstream"),  # of the length of a message, which is 24 MiB at most
 }
+"""Which framing the first byte that is no blank tells; ``sse`` where it is none of these."""
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # how gzip and zstandard begin
@@ -121,8 +122,9 @@ class _Parser(Protocol):
     def release(self) -> None: ...
 
 
-_Before: TypeAlias = tuple[int | None, str | None, str | None, str | None]
-"""Where the reading stood before a batch: the number that should come next, event id, response id, signature."""
+_Before: TypeAlias = tuple[int | None, str | None, str | None, str | None, bool]
+"""Where the reading stood before a batch: the number that should come next, event id, response id, signature, and
+whether the dialect was known."""
 
 
 class StreamDecoder:
@@ -154,8 +156,9 @@ class StreamDecoder:
     _strays: _Strays | None = None
     # how far
     _after: Cursor | None = None
-    _event_id = ""  # the last event id before this connection; once an answer has come to its end, the last of all
-    _over = False  # it has
+    _event_id = ""  # the last event id before this connection
+    _over = False  # the answer has come to its end
+    _end_id = ""  # at this event id
     _tail: Cursor | None = None  # where the reading stood when the end of input completed a frame, which moves nothing
     # the batch that was handed out last; a decoder that nobody looks back at keeps nothing of it
     _looked_at = False
@@ -163,7 +166,7 @@ class StreamDecoder:
     _payloads: Sequence[Any] = ()
     _spans: Sequence[tuple[int, int]] = ()
     _framed: int | None = None  # frames of it that come before the events which no frame caused; None: all
-    _before: _Before = (None, None, None, None)
+    _before: _Before = (None, None, None, None, False)
     # what is not folded yet
     _accumulator: StreamAccumulator | None = None
 
@@ -210,7 +213,7 @@ class StreamDecoder:
             return self._hand_out(self._read_taken(payloads), len(data))
         if self._looked_at:
             answer = normalizer.answer
-            self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature)
+            self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature, True)
         events: list[Event] = []
         spans: Sequence[tuple[int, int]] = ()
         if payloads:
@@ -352,7 +355,9 @@ class StreamDecoder:
         if self._tail is not None:
             return self._tail
         cursor, given = self._normalizer.cursor, self._after or Cursor()
-        event_id = self._event_id if self._sse is None or self._over else self._sse.last_event_id
+        event_id = self._event_id if self._sse is None else self._sse.last_event_id
+        if self._over:
+            event_id = self._end_id
         return Cursor(
             cursor.response_id,
             given.last_sequence if cursor.last_sequence is None else cursor.last_sequence,
@@ -366,14 +371,16 @@ class StreamDecoder:
         It moves only when all events of a frame are out. Of signatures only the last one of a batch is known: it counts
         when all of the batch is out.
         """
+        sequence, event_id, response_id, signature, known = self._before
         counts = _counts(self._spans, len(self._payloads))
         out = len(self._batch) - left
         beyond = self._over and (not left or out > sum(counts))  # what no frame caused comes last of all
         if self._tail is not None or beyond or not self._batch:
             return self.cursor
         whole = _frames_out(counts, out)
+        held = not known and not any(counts[:whole])  # what came before the dialect was known is not out yet
+        whole = 0 if held else whole
         cursor, given, normalizer = self.cursor, self._after or Cursor(), self._normalizer
-        sequence, event_id, response_id, signature = self._before
         last = given.last_sequence if sequence is None else sequence - 1
         for payload in self._payloads[:whole]:
             numbered = _numbered(payload)
@@ -385,9 +392,15 @@ class StreamDecoder:
             if isinstance(event, Start | Restart):
                 response_id = (event.id or response_id) if isinstance(event, Start) else None
         if event_id is None:
-            event_id = self._event_id if self._sse is None else self._sse.id_of(whole - 1)
+            event_id = self._event_id if held else self._event_id_at(whole, inside=out > sum(counts[:whole]))
         signature = (signature or given.last_signature) if left else cursor.last_signature
         return Cursor(response_id, last, event_id or None, signature)
+
+    def _event_id_at(self, frames: int, *, inside: bool) -> str:
+        """The last event id when so many frames of the last batch are out, or events of the next one already."""
+        if self._sse is None:
+            return self._event_id
+        return self._sse.id_before(frames) if inside else self._sse.id_of(frames - 1)
 
     def snapshot(self, left: int = 0) -> Snapshot:
         """The answer as it stands, without the last ``left`` events of the last batch."""
@@ -423,8 +436,8 @@ class StreamDecoder:
     def _read(self, payloads: list[Any]) -> list[Event]:
         """The events of these payloads, by way of all that happens seldom."""
         normalizer = self._normalizer
-        answer = normalizer.answer
-        self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature)
+        answer, known = normalizer.answer, normalizer.surface != "unknown"
+        self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature, known)
         self._payloads, self._spans = payloads, ()
         if not payloads:
             return []
@@ -484,7 +497,7 @@ class StreamDecoder:
         """The answer has come to its end, at that event id; what is read after it moves nothing."""
         if event_id is None:
             event_id = self._event_id if self._sse is None else self._sse.last_event_id
-        self._event_id = event_id
+        self._end_id = event_id
         self._over, self.ended, self._quick = True, True, False
 
     # -- frames -------------------------------------------------------------------------------------------------------
@@ -496,7 +509,7 @@ class StreamDecoder:
         self._forget_batch()
         if self.ended or not data:
             return []
-        if isinstance(data, bytes) and len(self._body) < _BODY and not self._seen:
+        if isinstance(data, bytes) and len(self._body) < _BODY and not (self._seen and self._sse):
             body = self._body + data
             mark = _BOM if body.startswith(_BOM) else b""
             self._body = (mark + body[len(mark) :].lstrip(_SPACE))[:_BODY]
@@ -523,7 +536,7 @@ class StreamDecoder:
         line = max(blanks.rfind(b"\n") + 1, blanks.rfind(b"\r") + 1, len(blanks) - _SHOWN)
         self._skipped, self._head = self._skipped + line, b"" if body else blanks[line:]
         if body:
-            self._begin_framing(_BY_FIRST_BYTE.get(body[0], "sse" if self._framing == "auto" else self._framing))
+            self._begin_framing(BY_FIRST_BYTE.get(body[0], "sse" if self._framing == "auto" else self._framing))
         return data[line:]
 
     def _begin_framing(self, framing: str) -> None:

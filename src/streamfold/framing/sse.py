@@ -93,7 +93,6 @@ class SSEParser:
     tail_incomplete = False  # the last frame was closed by the end of input
     # of the last take
     ids: list[str] | None = None  # last event IDs, in step with the payloads; None where it was of one plain shape
-    _id_before = ""  # the last event ID when it began
     _heads: list[bytes] | None = None
     _offsets: list[int] | None = None
     _block = b""  # what a plain take was cut out of
@@ -132,6 +131,7 @@ class SSEParser:
         self._data: list[bytes] = []  # of the frame that is open
         self._residue: list[bytes] = []
         self._payloads: list[bytes] = []  # of the last take
+        self._ids_before: list[str] = []  # in step with ids, which are those after
         self.strays: list[Stray] = []
         self._retries: list[int | None] = []
         self._ready: deque[ServerSentEvent] = deque()
@@ -248,10 +248,12 @@ class SSEParser:
         return head[7:].decode("utf-8", "replace") or None
 
     def id_of(self, k: int) -> str:
-        """The last event ID at the ``k``-th frame of the last take, when it began at the one before the first."""
-        if self.ids is None:
-            return self.last_event_id
-        return self.ids[k] if k >= 0 else self._id_before
+        """The last event ID at the ``k``-th frame of the last take."""
+        return self.last_event_id if self.ids is None else self.ids[k]
+
+    def id_before(self, k: int) -> str:
+        """The last event ID before the ``k``-th frame of the last take."""
+        return self.last_event_id if self.ids is None else self._ids_before[k]
 
     def offset_of(self, k: int) -> int:
         """Where the ``k``-th frame of the last take begins, in bytes from the start of the stream."""
@@ -334,8 +336,7 @@ class SSEParser:
     def _read_lines(self, data: bytes) -> None:
         """Read what is held and ``data``, line by line; hold the rest."""
         if self._heads is None:
-            self._heads, self.ids, self._offsets, self.strays = [], [], [], []
-            self._id_before = self.last_event_id
+            self._heads, self.ids, self._offsets, self.strays, self._ids_before = [], [], [], [], []
         if data and not self._skip_lf and data.find(b"\n") < 0 and data.find(b"\r") < 0:
             self._hold_line(data)
             return
@@ -362,12 +363,14 @@ class SSEParser:
         inside, data, data_size, frame_offset = self._inside, self._data, self._data_size, self._frame_offset
         for line, width in zip(lines, widths, strict=False):
             if not line:
+                before = self.last_event_id
                 if self._pending_id is not None:
                     self.last_event_id, self._pending_id = self._pending_id, None
                 if data:  # a block without a data line dispatches nothing
                     payloads.append(data[0] if len(data) == 1 else b"\n".join(data))
                     heads.append(self._head)
                     ids.append(self.last_event_id)
+                    self._ids_before.append(before)
                     offsets.append(frame_offset)
                     retries.append(self._retry)
                     data, data_size = [], 0
