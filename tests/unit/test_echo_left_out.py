@@ -158,6 +158,7 @@ def without_id(item: Payload) -> Payload:
 
 
 KEPT_BY_PROVIDER = {"type": "reasoning", "id": "rs_1", "summary": []}
+SHOWN = {**KEPT_BY_PROVIDER, "content": [{"type": "reasoning_text", "text": "Hm."}]}
 EASY = {"type": "message", "role": "assistant", "content": "Well."}
 BROKEN = call(status="incomplete", arguments='{"a"')
 SEARCHING = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
@@ -184,6 +185,11 @@ RESPONSES: dict[str, tuple[list[Payload], list[Payload]]] = {
         servers.responses([KEPT_BY_PROVIDER, message()])[:-1],
         [EASY],
     ),
+    "reasoning that the item shows, though nobody stored it": (
+        servers.responses([SHOWN, message()], store=False),
+        [SHOWN, message()],
+    ),
+    "and though the answer broke off": (servers.responses([SHOWN, message(), call()])[:-2], [SHOWN, message()]),
     "what the provider still ran when the answer broke off": (
         servers.responses([message(), SEARCHING])[:-2],
         [message()],
