@@ -44,7 +44,7 @@ def _asked(item: Payload) -> Payload:
     item = _without(item, *unknown)
     if item["type"] == "message":
         item["content"] = [_without(part, "logprobs") for part in item["content"]]
-    return _without(item, "content") if item.get("content") == [] else item
+    return {name: value for name, value in item.items() if (name, value) not in (("content", []), ("call_id", ""))}
 
 
 def _without(members: Payload, *names: str) -> Payload:

@@ -516,6 +516,18 @@ RESPONSES: dict[str, Turn] = {
             _said("3"),
         ]
     ),
+    "a search that has arguments in the place of an action (xAI)": _items(
+        [
+            {
+                "type": "web_search_call",
+                "id": "ws_1",
+                "name": "web_search",
+                "arguments": '{"query": "tides"}',
+                "status": "completed",
+            },
+            _said("Twice a day."),
+        ]
+    )._replace(foreign=True),
     "a compaction": _items([{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAABo2"}, _said("On.")]),
     "a message that broke off for want of tokens": _items([_said("It is", status="incomplete")], status="incomplete"),
 }

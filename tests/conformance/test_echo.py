@@ -26,23 +26,14 @@ NOT_STORED = {  # nobody stored it, and it is not in the item: the API would kno
     "compat-chatgpt-codex/lc-codex-invoke-lifts-system-message-into-instructions.sse",
     "compat-copilot/ver-github-copilot-id-rotation-1.sse",
 }
-SEARCH = "xai-responses/ver-xai-web-search-tool-1.sse"
-BUGS = {SEARCH: "the arguments of a web search that has no action (xAI) are kept nowhere"}
 HOSTS_OWN = {  # members that the official client does not know
     "compat-mistral/ver-mistral-reasoning.sse",
     "xai-responses/ver-xai-image-generation-tool-1.sse",
-    SEARCH,
+    "xai-responses/ver-xai-web-search-tool-1.sse",
 }
-by_name = pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.xfail(strict=True, reason=BUGS[name])] if name in BUGS else [])
-        for name in CAPTURES
-    ],
-)
 
 
-@by_name
+@pytest.mark.parametrize("name", CAPTURES)
 def test_what_goes_back_is_what_came(name: str, record_property: Any) -> None:
     body, facts = CAPTURES[name]
     surface = SURFACES[facts["family"]]

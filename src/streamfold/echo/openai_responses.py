@@ -227,6 +227,11 @@ def _add_search(item: Item, block: ToolCallBlock, inside: _Inside) -> None:
     item["arguments"] = value_of(block.arguments)
 
 
+def _add_query(item: Item, block: ToolCallBlock, inside: _Inside) -> None:
+    if "action" not in meta_of(block) and block.arguments not in ("", "{}"):  # xAI; ``action`` is in meta
+        item["name"], item["arguments"] = block.name, block.arguments
+
+
 def _add_output(item: Item, block: ToolCallBlock, inside: _Inside) -> None:
     result = inside.results.get(block.id)
     given = value_of(result.content) if result is not None and result.content is not None else None
@@ -242,6 +247,7 @@ def _add_image(item: Item, block: ToolCallBlock, inside: _Inside) -> None:
 
 _BESIDE: Final[Mapping[str, Callable[[Item, ToolCallBlock, _Inside], None]]] = {
     "tool_search": _add_search,  # its arguments are an object
+    "web_search": _add_query,
     "mcp": _add_output,
     "image_generation": _add_image,
 }

@@ -74,6 +74,10 @@ def _computer_action(item: Members) -> str:
     return _member("actions" if item.get("actions") else "action")(item)
 
 
+def _searched(item: Members) -> str:
+    return _member("action")(item) or _member("arguments")(item)  # xAI
+
+
 class _CallType(NamedTuple):
     kind: str
     executor: Executor
@@ -94,7 +98,7 @@ CALLS: Final[Mapping[str, _CallType]] = {
     "file_search_call": _CallType("file_search", "provider", True, _object_of("queries"), "results"),
     "image_generation_call": _CallType("image_generation", "provider", True, _object_of("prompt"), "result"),
     "mcp_call": _CallType("mcp", "provider", True, _member("arguments"), "output"),
-    "web_search_call": _CallType("web_search", "provider", True, _member("action")),
+    "web_search_call": _CallType("web_search", "provider", True, _searched),
 }
 """Items that are calls. ``shell_call`` and ``tool_search_call`` say themselves who runs them."""
 _HOSTED: Final = "xs_"
