@@ -60,11 +60,9 @@ def test_results_follow_it(turn: Turn) -> None:
     assert turn.answered(turn.answer()) == list(turn.results)
 
 
-@pytest.mark.parametrize("name", TURNS)
+@pytest.mark.parametrize("name", [name for name, turn in TURNS.items() if not turn.foreign])
 def test_both_are_what_the_official_client_sends(name: str) -> None:
     turn = TURNS[name]
-    if turn.foreign:
-        pytest.skip("the official client knows no such parts")
     for item in [*turn.echo, *turn.results]:
         valid(turn.provider, item)
     if name not in BUGS:
