@@ -31,6 +31,7 @@ from streamfold import (
     ToolCallDone,
     ToolCallStart,
     ToolResultBlock,
+    iter_unified,
     limits,
 )
 from streamfold.events import StopReason
@@ -40,6 +41,8 @@ from tests.wires import (
     GEMINI,
     GEMINI_NAMES,
     GEMINI_USAGE,
+    INTERACTIONS,
+    XAI,
     Payload,
     candidate,
     function_call,
@@ -1162,3 +1165,65 @@ def test_a_made_up_id_is_the_same_at_every_reading() -> None:
 
 def _folded(payloads: list[Any]) -> Snapshot:
     return fold(read(GEN, payloads))
+
+
+# -- closing ----------------------------------------------------------------------------------------------------------
+
+STREAMS = {
+    "gemini": GEMINI["thoughts and signatures"],
+    "gemini, arguments by path": GEMINI["arguments by path"],
+    "interactions": INTERACTIONS["a call"],
+    "xai": XAI["messages: two blocks of index 0, deltas without one"],
+}
+
+
+class Source:
+    """Reads of one frame each, which count how far they were asked for and how often they were closed."""
+
+    def __init__(self, payloads: list[Any], fails_at: int = -1) -> None:
+        self.reads = [f"data: {json.dumps(payload)}\n\n".encode() for payload in payloads]
+        self.fails_at, self.asked, self.closed = fails_at, 0, 0
+
+    def __iter__(self) -> Source:
+        return self
+
+    def __next__(self) -> bytes:
+        if self.asked == self.fails_at:
+            raise ConnectionError
+        if self.asked == len(self.reads):
+            raise StopIteration
+        self.asked += 1
+        return self.reads[self.asked - 1]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_closing_at_any_event_closes_the_source_once_and_reads_no_further(name: str) -> None:
+    provider = "xai" if name == "xai" else "gemini"
+    total = len(list(iter_unified(Source(STREAMS[name]), provider)))
+    for count in range(total):
+        source = Source(STREAMS[name])
+        with iter_unified(source, provider) as stream:
+            events = [next(iter(stream)) for _ in range(count)]
+            asked = source.asked
+        stream.close()
+        assert (source.closed, source.asked, len(events)) == (1, asked, count)
+        answer = stream.snapshot()
+        assert answer.outcome == "cancelled"
+        assert [call.state for call in answer.withheld_calls if call.executor == "client"] in ([], ["cut"])
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_source_that_fails_leaves_what_came(name: str) -> None:
+    provider = "xai" if name == "xai" else "gemini"
+    for at in range(len(STREAMS[name])):
+        source = Source(STREAMS[name], fails_at=at)
+        events: list[Event] = []
+        with pytest.raises(ConnectionError), iter_unified(source, provider) as stream:
+            events.extend(stream)
+        answer = stream.snapshot()
+        assert source.closed == 1
+        assert (answer.outcome, answer.error and answer.error.kind) == ("failed", "transport")
+        assert all(call.state == "cut" for call in answer.withheld_calls if not call.complete)
