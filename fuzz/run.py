@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from fuzz.mutate import mutate
 from fuzz.targets import TARGETS, Target
+from tests.wires_more import CONVERSE, MORE_WIRES, converse_bytes, invoke_bytes
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOUND: Final = Path(__file__).resolve().parent / "found"
@@ -32,6 +33,7 @@ def seeds(name: str) -> list[bytes]:
     bodies = [
         path.read_bytes() for path in sorted((ROOT / "examples" / "recordings").iterdir()) if path.suffix != ".md"
     ]
+    bodies += made_by_hand(name)
     if name.startswith("payloads-"):
         bodies = [b"\n".join(_payloads(body)) for body in bodies]
     elif name == "partial_json":
@@ -39,6 +41,19 @@ def seeds(name: str) -> list[bytes]:
     else:
         bodies = [b"\x06" + body for body in bodies]
     return [*bodies, *(path.read_bytes() for path in sorted((FOUND / name).glob("*")))]
+
+
+def made_by_hand(name: str) -> list[bytes]:
+    """Bodies of the surfaces that no recording is of: binary frames, lines, arrays of their payloads."""
+    streams = [stream for wires in MORE_WIRES.values() for stream in wires.values()]
+    if name in ("eventstream", "stream-bedrock-converse", "stream-auto"):
+        return [converse_bytes(stream) for stream in CONVERSE.values()]
+    if name == "stream-bedrock-invoke":
+        return [invoke_bytes(stream) for stream in streams]
+    if name in ("jsonl", "stream-ollama"):
+        return [b"\n".join(json.dumps(payload).encode() for payload in stream) for stream in streams]
+    provider = name.removeprefix("payloads-").removeprefix("stream-")
+    return [json.dumps(stream).encode() for stream in MORE_WIRES.get(provider, {}).values()]
 
 
 def _payloads(body: bytes) -> Iterator[bytes]:

@@ -20,6 +20,8 @@ from streamfold import (
     StreamDecoder,
     parse_partial_json,
 )
+from streamfold.framing.eventstream import EventStreamParser
+from streamfold.framing.jsonl import JSONLinesParser
 from tests.promises import broken
 from tests.reading import read
 
@@ -27,7 +29,10 @@ __all__ = ["TARGETS"]
 
 Target = Callable[[bytes], None]
 
-PROVIDERS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini", "xai", "auto")
+PROVIDERS: Final = (
+    *("openai-chat", "openai-responses", "anthropic", "gemini", "xai", "auto"),
+    *("bedrock-converse", "bedrock-invoke", "cohere", "ollama"),
+)
 
 
 def cuts(data: bytes) -> tuple[int, bytes]:
@@ -51,9 +56,9 @@ def framing(parser: Callable[[], Any], data: bytes) -> None:
         try:
             for chunk in chunks:
                 made.feed(chunk)
-                items += list(made)
+                items.extend(made)  # those before a fault stay
             made.close()
-            items += list(made)
+            items.extend(made)
         except FramingError as fault:
             return items, f"{type(fault).__name__} {fault.offset}", []
         state = [getattr(made, name, None) for name in ("last_event_id", "retry_ms", "replacements")]
@@ -128,6 +133,8 @@ def _value(line: str) -> Any:
 TARGETS: Final[Mapping[str, Target]] = {
     "sse": partial(framing, SSEParser),
     "json_array": partial(framing, JSONArrayStreamParser),
+    "eventstream": partial(framing, EventStreamParser),
+    "jsonl": partial(framing, JSONLinesParser),
     "partial_json": partial_json,
     **{f"stream-{provider}": partial(stream, provider) for provider in PROVIDERS},
     **{f"payloads-{provider}": partial(payloads, provider) for provider in PROVIDERS},

@@ -269,14 +269,17 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
 
 MALFORMED: Final = frozenset(
     {
+        # Gemini
         "MALFORMED_FUNCTION_CALL",
         "UNEXPECTED_TOOL_CALL",
         "TOO_MANY_TOOL_CALLS",
         "MISSING_THOUGHT_SIGNATURE",
         "MALFORMED_RESPONSE",
+        # Bedrock
+        "malformed_tool_use",
     }
 )
-"""Gemini's words for a turn whose calls went wrong. They come at the end, when calls before it have long been told."""
+"""Words for a turn whose calls went wrong. They come at the end, when calls before it have long been told."""
 
 
 class Done(msgspec.Struct, frozen=True, tag_field="type", tag="done"):

@@ -31,7 +31,7 @@ from streamfold import (
     Usage,
 )
 from streamfold.events import StopReason
-from tests.reading import ORPHAN, TRUNCATED, done, json_of, raw, read, rows, usage
+from tests.reading import ORPHAN, TRUNCATED, done, fold, json_of, raw, read, rows, usage
 from tests.wires import Payload
 from tests.wires_more import (
     CITED,
@@ -79,6 +79,7 @@ SIGNED = block_delta(0, reasoningContent={"signature": "c2ln"})
 REDACTED = block_delta(0, reasoningContent={"redactedContent": "QQ=="})
 FOUND = block_delta(0, toolResult=[{"text": "a"}])
 AND_MORE = block_delta(0, toolResult=[{"json": {"b": 1}}])
+MALFORMED = message_stop("malformed_tool_use")
 NO_INPUT = block_delta(0, toolUse={"input": ""})
 LOST = block_delta(7, toolUse={"input": "{"})
 NOTHING = block_start(0)
@@ -342,6 +343,12 @@ STOPS: dict[str, StopReason] = {
 @pytest.mark.parametrize(("word", "reason"), STOPS.items())
 def test_stop_reasons(word: str, reason: StopReason) -> None:
     assert read("bedrock-converse", [message_stop(word)]) == [S, done(reason, word)]
+
+
+def test_calls_of_a_turn_that_is_malformed_must_not_run() -> None:
+    answer = fold(read("bedrock-converse", [CALL, block_delta(0, toolUse={"input": "{}"}), block_stop(0), MALFORMED]))
+    assert answer.tool_calls == ()
+    assert [call.state for call in answer.withheld_calls] == ["void"]
 
 
 def test_a_stop_without_a_reason_is_another() -> None:
