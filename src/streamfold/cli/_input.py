@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from io import UnsupportedOperation
 from itertools import chain
 from types import FrameType
-from typing import IO, Final, Literal, Protocol, cast
+from typing import IO, Final, Protocol, cast
 
+from streamfold.decoder import BY_FIRST_BYTE
 from streamfold.views.lines import size
 
 __all__ = ["Input", "told_framing"]
@@ -119,12 +120,12 @@ def _size_of(file: IO[bytes]) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def told_framing(chunks: Iterator[bytes]) -> tuple[Literal["sse", "json_array"], Iterator[bytes]]:
+def told_framing(chunks: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
     """Which framing the first byte tells, and the chunks it was read from."""
     head: list[bytes] = []
     for chunk in chunks:
         head.append(chunk)
         body = chunk.lstrip(_NO_CONTENT)
         if body:
-            return "json_array" if body[:1] in b"[{" else "sse", chain(head, chunks)
+            return BY_FIRST_BYTE.get(body[0], "sse"), chain(head, chunks)
     return "sse", iter(head)

@@ -169,13 +169,17 @@ def events(file: IO[bytes], chunk: int | None, **settings: Any) -> int:
     return code
 
 
+_MEMBERS: Final = {"sse": ("event", "data", "id", "retry"), "eventstream": ("event", "data")}
+
+
 @main.command()
 @_options(*_READING)
 @ending
 def frames(file: IO[bytes], chunk: int | None, framing: Any, max_frame_bytes: int | None) -> int:
     """Print each frame of a stream as a line of JSON.
 
-    A frame of an event stream has event, data, id and retry; an item of a JSON array has data only.
+    A frame of an event stream has event, data, id and retry, a message of AWS's binary one event and data; an item of a
+    JSON array and a line of JSON have data only.
     """
     source = Input(file, chunk)
     source.before_read = sys.stdout.flush
@@ -183,7 +187,7 @@ def frames(file: IO[bytes], chunk: int | None, framing: Any, max_frame_bytes: in
         chunks = iter(source)
         if framing == "auto":
             framing, chunks = told_framing(chunks)
-        members = ("event", "data", "id", "retry") if framing == "sse" else ("data",)
+        members = _MEMBERS.get(framing, ("data",))
         try:
             with parse_event_stream(chunks, framing=framing, max_frame_bytes=max_frame_bytes) as stream:
                 for frame in stream:
