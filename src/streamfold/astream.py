@@ -9,7 +9,17 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack
 
 from streamfold.events import Event
 from streamfold.framing.sse import ServerSentEvent
-from streamfold.stream import MANY_ITEMS, READ_BYTES, FrameSettings, FrameStage, Mapping, MapStage, Stage, open_source
+from streamfold.stream import (
+    MANY_ITEMS,
+    MUCH,
+    READ_BYTES,
+    FrameSettings,
+    FrameStage,
+    Mapping,
+    MapStage,
+    Stage,
+    open_source,
+)
 
 __all__ = ["AsyncByteSource", "AsyncPullStream", "amap_event_stream", "aparse_event_stream"]
 
@@ -72,7 +82,7 @@ class AsyncPullStream(Generic[T]):
                     self._batch = batch = iter(items)
                     for item in batch:
                         yield item
-                    if len(items) > MANY_ITEMS:
+                    if len(items) > MANY_ITEMS or len(chunk) > MUCH:
                         items.clear()
                         stage.release()
             self._batch = iter(stage.close("eof"))

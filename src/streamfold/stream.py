@@ -14,6 +14,7 @@ from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
+from streamfold import limits
 from streamfold.errors import FramingError, UsageError
 from streamfold.events import Event
 from streamfold.framing.eventstream import EventStreamMessage, EventStreamParser
@@ -45,6 +46,9 @@ Mapping: TypeAlias = Callable[[ServerSentEvent], "Iterable[Event] | None"]
 
 MANY_ITEMS: Final = 64
 """A batch of more is let go before the next read, which may be long in coming."""
+
+MUCH: Final = 4096
+"""Bytes of a read; so is the batch of a larger one."""
 
 READ_BYTES: Final = 65536
 """How much is asked of a file at once; one that has less gives less."""
@@ -130,7 +134,7 @@ class PullStream(Generic[T]):
                 if items:
                     self._batch = batch = iter(items)
                     yield batch
-                    if len(items) > MANY_ITEMS:
+                    if len(items) > MANY_ITEMS or len(chunk) > MUCH:
                         items.clear()
                         stage.release()
             if items := stage.close("eof"):
@@ -225,10 +229,13 @@ class FrameStage:
     """Bytes to frames. A fault is raised once the frames before it are out."""
 
     def __init__(self, *, framing: FrameFraming = "sse", **settings: Any) -> None:
-        if framing not in _FRAMINGS:
+        if not isinstance(framing, str) or framing not in _FRAMINGS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"no framing is called {framing!r}; there are {', '.join(_FRAMINGS)}")
         for name in settings.keys() - FrameSettings.__annotations__.keys():
             raise UsageError(f"no setting is called {name!r}; there are {', '.join(FrameSettings.__annotations__)}")
+        wrong = limits.fault_of(**{name: bound for name, bound in settings.items() if name in limits.LEAST})
+        if wrong is not None:
+            raise UsageError(wrong)
         parser, its_own = _FRAMINGS[framing]
         self._parser = parser(**{name: value for name, value in settings.items() if name in its_own})
         self.fault: FramingError | None = None

@@ -118,6 +118,9 @@ def test_every_way_in_tells_at_once(entry: Callable[..., object]) -> None:
         entry("openai")
     with pytest.raises(UsageError, match="no framing is called 'html'"):
         entry("auto", framing="html")
+    for provider in (None, 5, ["auto"]):
+        with pytest.raises(UsageError, match="a provider is"):
+            entry(provider)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +133,9 @@ def test_the_neutral_layer_tells_at_once(entry: Any) -> None:
         {"on_eof": "drop"},
         {"max_frame": 9},
         {"raw": "none"},
+        {"max_frame_bytes": 0},
+        {"max_depth": -1},
+        {"framing": []},
     ]
     for settings in wrong:
         with pytest.raises(UsageError):

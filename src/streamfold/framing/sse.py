@@ -27,6 +27,7 @@ _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _LF, _CR, _COLON = 10, 13, 58
 _SMALL: Final = 1024  # fragments shorter than this are merged: a list of 1-byte reads costs 50 bytes a byte
 _FEW: Final = 8192  # bytes of whole lines that may wait, as they came, for the blank line that makes them a frame
+_USUAL_BOUNDS: Final = (limits.MAX_FRAME_BYTES, limits.MAX_RESIDUE_BYTES)
 _MAX_RETRY_DIGITS: Final = 18  # fits 64 bits; int() of an endless digit string is quadratic
 
 
@@ -120,7 +121,9 @@ class SSEParser:
         max_residue_bytes: int | None = limits.MAX_RESIDUE_BYTES,
         on_eof: Literal["flush", "discard"] = "flush",
     ) -> None:
-        if wrong := limits.fault_of(max_frame_bytes=max_frame_bytes, max_residue_bytes=max_residue_bytes):
+        if (max_frame_bytes, max_residue_bytes) != _USUAL_BOUNDS and (
+            wrong := limits.fault_of(max_frame_bytes=max_frame_bytes, max_residue_bytes=max_residue_bytes)
+        ):
             raise UsageError(wrong)
         if on_eof not in ("flush", "discard"):
             raise UsageError(f'on_eof is "flush" or "discard", not {on_eof!r}')

@@ -117,6 +117,8 @@ class Answer:
     def _configure(self, settings: NormalizerSettings) -> None:
         blocks = settings.get("max_blocks", limits.MAX_BLOCKS)
         self.max_depth = settings.get("max_depth", limits.MAX_DEPTH)
+        if wrong := limits.fault_of(max_depth=self.max_depth, max_blocks=blocks):
+            raise UsageError(wrong)
         self._block_limit = sys.maxsize if blocks is None else blocks
         self._raw_mode = settings.get("raw", "all")
         self._call_id = settings.get("call_id")

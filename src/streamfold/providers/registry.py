@@ -50,8 +50,10 @@ def normalizer(
     """A fresh normaliser for the provider.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: There is none of this name, or it is no name at all.
     """
+    if not isinstance(provider, str) and not callable(provider):  # pyright: ignore[reportUnnecessaryComparison]
+        raise UsageError(f"a provider is a name or what makes a normaliser, not {provider!r}")
     made: Normalizer = (_class_of(provider) if isinstance(provider, str) else provider)(after=after, **settings)
     return made
 
