@@ -825,4 +825,5 @@ def _error_of_fault(fault: FramingError) -> ErrorEvent:
 def _as_bytes(data: Any) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
-    raise UsageError(f"a stream is fed bytes, not {type(data).__name__}")
+    hint = '; framing="messages" takes whole payloads' if isinstance(data, str | dict) else ""
+    raise UsageError(f"a stream is fed bytes, not {type(data).__name__}{hint}")

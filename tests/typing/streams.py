@@ -36,6 +36,19 @@ def a_stream_is_an_iterator_and_a_context(chunks: Iterable[bytes]) -> None:
     stream.close()
 
 
+class Acme(streamfold.BaseNormalizer):
+    surface = "acme"
+    terminal = "bye"
+
+
+def a_provider_is_a_name_or_a_class(chunks: list[bytes], payloads: list[dict[str, object]]) -> None:
+    assert_type(streamfold.fold(chunks, Acme), Snapshot)
+    assert_type(streamfold.iter_unified(payloads, Acme, framing="messages"), UnifiedStream)
+    assert_type(StreamDecoder(Acme, framing="jsonl").feed(b""), list[Event])
+    streamfold.fold(chunks, 5)  # type: ignore[arg-type]
+    streamfold.fold(chunks, "ollama", framing="lines")  # type: ignore[arg-type]
+
+
 async def and_its_twin(chunks: AsyncIterator[bytes]) -> None:
     async with streamfold.aiter_unified(chunks, "openai-responses") as stream:
         assert_type(stream, AsyncUnifiedStream)
