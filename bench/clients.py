@@ -80,7 +80,9 @@ def main() -> int:
     print("| family | streamfold | httpx-sse + json.loads | official client | official / streamfold |")
     print(f"|{' --- |' * 5}")
     for family, (name, *_) in OFFICIAL.items():
-        streams = [chunks for chunks in (cut(body, 4096) for body in bodies(FAMILIES[family])) if accepted(family, chunks)]
+        streams = [
+            chunks for chunks in (cut(body, 4096) for body in bodies(FAMILIES[family])) if accepted(family, chunks)
+        ]
         data = [payload for chunks in streams for payload in payloads(b"".join(chunks))]
 
         def yardstick(data: list[bytes] = data) -> None:
