@@ -73,7 +73,7 @@ _SPACE: Final = b" \t\r\n"
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # how gzip and zstandard begin
 _SHOWN: Final = 200  # characters of a body that is no stream
 _BODY: Final = 4 * _SHOWN  # bytes that hold so many characters, whatever they are
-_FOLD_AT: Final = 128  # events that wait to be folded: many answers end before anybody asks for a snapshot
+_FOLD_AT: Final = 256  # events that wait to be folded: many answers end before anybody asks for a snapshot
 _MUCH: Final = 4096  # bytes of a read; nothing of a larger one is kept when its events are out
 
 
