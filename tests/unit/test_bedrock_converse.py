@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -512,3 +513,19 @@ def test_done_waits_for_the_end_of_input() -> None:
     made = BedrockConverseNormalizer()
     assert not [event for event in made.feed([message_stop(), metadata()]) if isinstance(event, Done)]
     assert [event.type for event in made.close()] == ["done"]
+
+
+def test_results_in_many_pieces_cost_what_they_weigh() -> None:
+    def cost(pieces: int) -> float:
+        made = BedrockConverseNormalizer(raw="none")
+        stream = [RESULT, *[FOUND] * pieces, block_stop(0)]
+        started = time.thread_time()
+        made.feed(stream)
+        return time.thread_time() - started
+
+    assert cost(16_000) < 20 * cost(2_000)  # quadratic: sixty-four times
+
+
+def test_a_result_of_the_service_without_its_start() -> None:
+    end = read("bedrock-converse", [FOUND, block_stop(0), *OVER])[-2]
+    assert end == BlockEnd(0, ToolResultBlock(0, None, "tool_result", json_of([{"text": "a"}])))

@@ -19,7 +19,7 @@ from streamfold.payloads import Payload, compact, read_object
 from streamfold.providers import _usage
 from streamfold.providers._aws import exception, is_exception
 from streamfold.providers._errors import truncated
-from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenWhole
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning
 from streamfold.providers._table import BaseNormalizer, text_of
 
 __all__ = ["BedrockConverseNormalizer"]
@@ -70,6 +70,7 @@ class BedrockConverseNormalizer(BaseNormalizer):
         self._begun = self._stopped = False
         self._usage: Members | None = None
         self._by_index: dict[object, OpenBlock] = {}
+        self._items: dict[int, list[str]] = {}  # of the results of the service's tools, by their blocks
         self._blank: OpenCall | None = None  # stopped without any input: no arguments, or cut before the first
 
     # -- events -------------------------------------------------------------------------------------------------------
@@ -168,11 +169,14 @@ class BedrockConverseNormalizer(BaseNormalizer):
         """The result of a tool that the service ran; its content comes by deltas."""
         call_id, name = text_of(start.get("toolUseId")) or None, text_of(start.get("type")) or "tool_result"
         is_error = start.get("status") == "error"
+        items: list[str] = []
 
         def make(index: int, complete: bool, meta: JSONText | None) -> Block:
-            return ToolResultBlock(index, call_id, name, opened.raw, is_error, complete=complete, meta=meta)
+            content = JSONText(f"[{','.join(items)}]") if items else None
+            return ToolResultBlock(index, call_id, name, content, is_error, complete=complete, meta=meta)
 
         opened = self.answer.open_whole("tool_result", make)
+        self._items[opened.index] = items
         return opened
 
     def _open_image(self, start: Members) -> OpenBlock:
@@ -242,10 +246,7 @@ class BedrockConverseNormalizer(BaseNormalizer):
 
     def _tool_result(self, value: Any, index: object) -> None:
         block = self._fitting(index, "tool_result", lambda: self._open_tool_result(_NOTHING))
-        assert isinstance(block, OpenWhole)
-        if isinstance(value, list) and value:
-            added = compact(value)
-            block.raw = added if block.raw is None else JSONText(f"{block.raw[:-1]},{added[1:]}")
+        self._items[block.index] += map(compact, value if isinstance(value, list) else ())
         self.answer.raw(index=block.index)
 
     def _image(self, value: Any, index: object) -> None:
