@@ -268,6 +268,12 @@ ROWS: dict[str, Row] = {
     ),
     "not_an_object": bytes_of(b"data: 7\n\n", b"data: 7", b""),
     "bad_json": Row("openai-chat", FIRST + b'data: {"a":\n\n', b'data: {"a":\n', HEALTHY["openai-chat"]),
+    "bad_framing": Row(
+        "gemini",
+        b"[" + json.dumps(GEMINI[0]).encode() + b" " + json.dumps(GEMINI[1]).encode() + b"]",
+        1 + len(json.dumps(GEMINI[0])) + 1,
+        HEALTHY["gemini array"],
+    ),
     "limit": Row("openai-chat", FIRST + frame("[" * 201 + "]" * 201), b"data: [[", HEALTHY["openai-chat"]),
     "not_a_stream": Row("auto", b"<html>no</html>\n", b"<html>", HEALTHY["openai-chat"]),
     "unknown_surface": Row("auto", frame({"a": 1}) * 9, b"data", frame({"a": 1}) + HEALTHY["openai-chat"]),
@@ -479,6 +485,322 @@ ROWS: dict[str, Row] = {
 }
 
 
+def item(kind: str, index: int = 0, **members: Any) -> tuple[Payload, Payload]:
+    """An item as it is added and as it is done."""
+    whole = {"type": kind, "id": "it_1", **members}
+    return (
+        {"type": "response.output_item.added", "output_index": index, "item": {"type": kind, "id": "it_1"}},
+        {"type": "response.output_item.done", "output_index": index, "item": whole},
+    )
+
+
+def one_item(kind: str, *events: Payload, **members: Any) -> bytes:
+    """A Responses stream of one item and what is told of it."""
+    begun, done = item(kind, **members)
+    told = [{"output_index": 0, "item_id": "it_1", **event} for event in events]
+    response = {"id": "resp_1", "model": "m", "status": "completed", "output": [done["item"]], "usage": USAGE}
+    return responses([RESPONSES[0], begun, *told, done, {"type": "response.completed", "response": response}])
+
+
+SUMMARY: Payload = {"type": "response.reasoning_summary_text.delta", "summary_index": 0, "delta": "a"}
+THOUGHT: Payload = {"type": "response.reasoning_text.delta", "content_index": 0, "delta": "a"}
+ARGUMENTS: Payload = {"type": "response.function_call_arguments.delta", "delta": "{}"}
+COMMAND: Payload = {"type": "response.shell_call_command.delta", "command_index": 0, "delta": "ls"}
+CALL_ITEM = {"call_id": "call_a", "name": "f", "status": "completed"}
+LATE_DELTA: Payload = {"type": "response.output_text.delta", **AT, "delta": "!"}
+STEP_DELTA = INTERACTIONS[2]
+PARTIAL: Payload = {"functionCall": {"name": "f", "willContinue": True}}
+GOES_ON: Payload = {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]}}
+
+MORE: dict[str, tuple[str | None, str, bytes]] = {
+    # a rule on each other surface that has it, or None where there is nothing to find -> provider, stream
+    "anthropic: a type of block": (
+        "unknown_type",
+        "anthropic",
+        messages(put(MESSAGES, 1, content_block={"type": "poem", "text": ""})),
+    ),
+    "anthropic: any result is known": (
+        None,
+        "anthropic",
+        messages(put(MESSAGES, 5, content_block={"type": "new_tool_result", "tool_use_id": "t", "content": []})),
+    ),
+    "anthropic: a type of delta": ("unknown_type", "anthropic", messages(put(MESSAGES, 3, delta={"type": "x_delta"}))),
+    "anthropic: no index on a start": (
+        "no_index",
+        "anthropic",
+        messages(changed(MESSAGES, 1, lambda e: e.pop("index"))),
+    ),
+    "anthropic: no index on a delta": (
+        "no_index",
+        "anthropic",
+        messages(changed(MESSAGES, 3, lambda e: e.pop("index"))),
+    ),
+    "anthropic: an index left out": ("index_jump", "anthropic", messages(put(put(MESSAGES, 5, index=2), 6, index=2))),
+    "anthropic: a stop of nothing": ("order", "anthropic", messages(added(MESSAGES, 7, MESSAGES[6]))),
+    "anthropic: begun twice": ("restarted", "anthropic", messages([*MESSAGES[:4], *MESSAGES])),
+    "anthropic: two ends": ("terminal_twice", "anthropic", messages(added(MESSAGES, 8, MESSAGES[7]))),
+    "anthropic: a block after the reason": (
+        "content_after_finish",
+        "anthropic",
+        messages(added(MESSAGES, 8, {**MESSAGES[5], "index": 2}, {**MESSAGES[6], "index": 2})),
+    ),
+    "anthropic: no reason": ("no_finish_reason", "anthropic", messages(left_out(MESSAGES, 7))),
+    "anthropic: a start that is all": (
+        None,
+        "anthropic",
+        messages(
+            [
+                changed(
+                    MESSAGES,
+                    0,
+                    lambda e: e["message"].update(
+                        stop_reason="tool_use", content=[{"type": "tool_use", "id": "t", "name": "f", "input": {}}]
+                    ),
+                )[0],
+                MESSAGES[8],
+            ]
+        ),
+    ),
+    "anthropic: a member of a block": (
+        "unknown_member",
+        "anthropic",
+        messages(put(MESSAGES, 1, content_block={"type": "text", "text": "", "mood": 1})),
+    ),
+    "anthropic: [DONE]": ("foreign_done", "anthropic", messages(MESSAGES) + DONE),
+    "chat: [DONE] twice": ("after_end", "openai-chat", chat(CHAT) + DONE),
+    "chat: another object": ("unknown_type", "openai-chat", chat(put(CHAT, 1, object="chat.chunk"))),
+    "chat: a choice without index": (
+        "no_index",
+        "openai-chat",
+        chat(changed(CHAT, 1, lambda c: c["choices"][0].pop("index"))),
+    ),
+    "chat: another id at an index": ("index_reused", "openai-chat", chat(changed(CALLS, 1, entry(id="call_b")))),
+    "chat: a member of a call": ("unknown_member", "openai-chat", chat(changed(CALLS, 0, entry(extra={})))),
+    "chat: a second choice without reason": (
+        "no_finish_reason",
+        "openai-chat",
+        chat(added(CHAT, 1, chunk({}, choices=[{"index": 1, "delta": {"content": "x"}, "finish_reason": None}]))),
+    ),
+    "chat: nothing but [DONE]": ("no_finish_reason", "openai-chat", DONE),
+    "chat: a legacy completion": (
+        None,
+        "openai-chat",
+        chat(
+            [
+                {"object": "text_completion", "choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]},
+                CHAT[3],
+            ]
+        ),
+    ),
+    "chat: an error is nobody's chunk": ("in_band_error", "openai-chat", frame({"error": {"message": "no"}}) + DONE),
+    "responses: an item without index": (
+        "no_index",
+        "openai-responses",
+        responses(changed(RESPONSES, 1, lambda e: e.pop("output_index"))),
+    ),
+    "responses: a delta without index": (
+        "no_index",
+        "openai-responses",
+        responses(changed(RESPONSES, 3, lambda e: e.pop("output_index"))),
+    ),
+    "responses: an index given again": (
+        "index_reused",
+        "openai-responses",
+        responses(added(RESPONSES, 2, RESPONSES[1])),
+    ),
+    "responses: an index left out": (
+        "index_jump",
+        "openai-responses",
+        responses(added(RESPONSES, 8, *item("reasoning", 2))),
+    ),
+    "responses: a delta before its item": ("order", "openai-responses", responses(left_out(RESPONSES, 1))),
+    "responses: a delta after its item": ("order", "openai-responses", responses(added(RESPONSES, 8, LATE_DELTA))),
+    "responses: not created": ("order", "openai-responses", responses(left_out(RESPONSES, 0))),
+    "responses: another id of the item": (
+        "id_changes",
+        "openai-responses",
+        responses(put(RESPONSES, 3, item_id="msg_2")),
+    ),
+    "responses: another id of the answer": (
+        "id_changes",
+        "openai-responses",
+        responses(changed(RESPONSES, 8, lambda e: e["response"].update(id="resp_2"))),
+    ),
+    "responses: a type of item": ("unknown_type", "openai-responses", one_item("poem")),
+    "responses: a type of part": (
+        "unknown_type",
+        "openai-responses",
+        responses(put(RESPONSES, 2, part={"type": "output_smell"})),
+    ),
+    "responses: an item never done": (
+        "not_closed",
+        "openai-responses",
+        responses(added(RESPONSES, 8, item("message", 1)[0])),
+    ),
+    "responses: an item that the end settles": (
+        None,
+        "openai-responses",
+        responses(left_out(RESPONSES, 7)),
+    ),
+    "responses: an empty output": (
+        "output_differs",
+        "openai-responses",
+        responses(changed(RESPONSES, 8, lambda e: e["response"].update(output=[]))),
+    ),
+    "responses: another type in the end": (
+        "output_differs",
+        "openai-responses",
+        responses(changed(RESPONSES, 7, lambda e: e["item"].update(type="reasoning"))),
+    ),
+    "responses: the part differs": (
+        "end_differs",
+        "openai-responses",
+        responses(put(RESPONSES, 6, part={**PART, "text": "Hullo"})),
+    ),
+    "responses: the item differs": (
+        "end_differs",
+        "openai-responses",
+        responses(changed(RESPONSES, 7, lambda e: e["item"]["content"][0].update(text="Hullo"))),
+    ),
+    "responses: the terminal differs": (
+        "end_differs",
+        "openai-responses",
+        responses(changed(RESPONSES, 8, lambda e: e["response"]["output"][0]["content"][0].update(text="Hullo"))),
+    ),
+    "responses: an empty end says nothing": (None, "openai-responses", responses(put(RESPONSES, 5, text=""))),
+    "responses: a text without deltas": (
+        "end_adds",
+        "openai-responses",
+        responses(left_out(left_out(RESPONSES, 4), 3)),
+    ),
+    "responses: a summary": (None, "openai-responses", one_item("reasoning", SUMMARY, summary=[{"text": "a"}])),
+    "responses: another summary": (
+        "end_differs",
+        "openai-responses",
+        one_item("reasoning", SUMMARY, summary=[{"text": "b"}]),
+    ),
+    "responses: reasoning": (
+        None,
+        "openai-responses",
+        one_item("reasoning", THOUGHT, content=[{"type": "reasoning_text", "text": "a"}]),
+    ),
+    "responses: other reasoning": (
+        "end_differs",
+        "openai-responses",
+        one_item("reasoning", THOUGHT, content=[{"type": "reasoning_text", "text": "b"}]),
+    ),
+    "responses: arguments": (
+        None,
+        "openai-responses",
+        one_item("function_call", ARGUMENTS, arguments="{}", **CALL_ITEM),
+    ),
+    "responses: other arguments": (
+        "end_differs",
+        "openai-responses",
+        one_item("function_call", ARGUMENTS, arguments='{"a":1}', **CALL_ITEM),
+    ),
+    "responses: commands": (
+        None,
+        "openai-responses",
+        one_item("shell_call", COMMAND, {**COMMAND, "type": "response.shell_call_command.done", "command": "ls"}),
+    ),
+    "responses: other commands": (
+        "end_differs",
+        "openai-responses",
+        one_item("shell_call", COMMAND, {**COMMAND, "type": "response.shell_call_command.done", "command": "rm"}),
+    ),
+    "responses: two errors are one": (
+        "in_band_error",
+        "openai-responses",
+        responses(
+            [
+                RESPONSES[0],
+                {"type": "error", "error": {"code": "no", "message": "no"}},
+                {"type": "response.failed", "response": {"id": "resp_1", "status": "failed", "error": {"code": "no"}}},
+            ]
+        ),
+    ),
+    "gemini: another id": ("id_changes", "gemini", gemini(put(GEMINI, 1, responseId="r2"))),
+    "gemini: two reasons": (
+        "terminal_twice",
+        "gemini",
+        gemini([{**GEMINI[0], **candidate(finishReason="STOP")}, GEMINI[1]]),
+    ),
+    "gemini: a call in parts": (None, "gemini", gemini([candidate(PARTIAL), candidate(GOES_ON), GEMINI[1]])),
+    "gemini: a call in parts without a name": (
+        "no_call_name",
+        "gemini",
+        gemini([candidate(PARTIAL), candidate(GOES_ON), candidate(GOES_ON), GEMINI[1]]),
+    ),
+    "gemini: a member of a part": (
+        "unknown_member",
+        "gemini",
+        gemini([candidate({"text": "a", "mood": 1}), GEMINI[1]]),
+    ),
+    "gemini: an error after the frames": (
+        "in_band_error",
+        "gemini",
+        gemini(GEMINI[:1]) + b'{\n "error": {"code": 503, "message": "no", "status": "UNAVAILABLE"}\n}\n',
+    ),
+    "interactions: not created": ("order", "gemini", interactions(left_out(INTERACTIONS, 0))),
+    "interactions: created twice": ("restarted", "gemini", interactions(added(INTERACTIONS, 1, INTERACTIONS[0]))),
+    "interactions: a type of step": (
+        "unknown_type",
+        "gemini",
+        interactions(put(INTERACTIONS, 1, step={"type": "poem"})),
+    ),
+    "interactions: a type of delta": (
+        "unknown_type",
+        "gemini",
+        interactions(put(INTERACTIONS, 2, delta={"type": "x"})),
+    ),
+    "interactions: no index on a start": (
+        "no_index",
+        "gemini",
+        interactions(changed(INTERACTIONS, 1, lambda e: e.pop("index"))),
+    ),
+    "interactions: no index on a delta": (
+        "no_index",
+        "gemini",
+        interactions(changed(INTERACTIONS, 2, lambda e: e.pop("index"))),
+    ),
+    "interactions: an index left out": ("index_jump", "gemini", interactions(put(INTERACTIONS, 1, index=1))),
+    "interactions: an index given again": (
+        "index_reused",
+        "gemini",
+        interactions(added(INTERACTIONS, 4, *INTERACTIONS[1:4])),
+    ),
+    "interactions: a delta of nothing": ("wrong_index", "gemini", interactions(added(INTERACTIONS, 4, STEP_DELTA))),
+    "interactions: a step without stop": ("not_closed", "gemini", interactions(left_out(INTERACTIONS, 3))),
+    "interactions: no [DONE]": ("no_done", "gemini", interactions(INTERACTIONS, b"")),
+    "interactions: another name": (
+        "event_name_differs",
+        "gemini",
+        interactions(INTERACTIONS).replace(b"event: step.stop", b"event: step.end"),
+    ),
+    "interactions: the older words": (
+        None,
+        "gemini",
+        interactions(
+            [
+                {**INTERACTIONS[0], "event_type": "interaction.start"},
+                {"index": 0, "content": {"type": "text"}, "event_type": "content.start"},
+                {**INTERACTIONS[2], "event_type": "content.delta"},
+                {**INTERACTIONS[3], "event_type": "content.stop"},
+                {**INTERACTIONS[4], "event_type": "interaction.complete"},
+            ]
+        ),
+    ),
+    "lines: a mark before an array": ("bom", "gemini", b"\xef\xbb\xbf" + HEALTHY["gemini array"]),
+    "lines: an empty body": ("not_a_stream", "openai-chat", b""),
+    "lines: a cut character": ("bad_utf8", "openai-chat", HEALTHY["openai-chat"] + b": \xe2\x82"),
+    "lines: nothing but CR": ("cr_line_end", "openai-chat", HEALTHY["openai-chat"].replace(b"\n", b"\r")),
+    "lines: CRLF throughout": (None, "openai-chat", HEALTHY["openai-chat"].replace(b"\n", b"\r\n")),
+    "lines: comments between frames": (None, "openai-chat", b": a\n\n: b\n: c\n\n" + HEALTHY["openai-chat"]),
+    "lines: a name without a colon": ("empty_data", "openai-chat", b"data\n\n" + HEALTHY["openai-chat"]),
+}
+
+
 def findings(wire: bytes, provider: str = "auto", step: int = 1 << 20, **settings: Any) -> list[Finding]:
     with check(cut(wire, step), provider, **settings) as found:
         return list(found)
@@ -518,6 +840,18 @@ def test_findings_come_in_the_order_of_the_stream(code: str) -> None:
     found = findings(ROWS[code].wire, ROWS[code].provider)
     assert all(one.offset <= other.offset for one, other in pairwise(found))
     assert all("\n" not in str(finding) for finding in found)
+
+
+@pytest.mark.parametrize("name", MORE)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_rule_on_every_surface_that_has_it(name: str, step: int) -> None:
+    code, provider, wire = MORE[name]
+    found = findings(wire, provider, step)
+    if code is None:
+        assert [finding for finding in found if finding.severity != "note"] == []
+    else:
+        assert code in {finding.code for finding in found}, [str(finding) for finding in found]
+    assert found == findings(wire, provider)
 
 
 # -- what holds of all ------------------------------------------------------------------------------------------------

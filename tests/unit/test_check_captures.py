@@ -8,9 +8,9 @@ import pytest
 
 from streamfold import RULES, Finding, check
 from tests.conftest import ROOT, SHARED
-from tests.evidence import captures, cut
+from tests.evidence import cut, every_capture
 
-CAPTURES = {name: (body, facts) for name, body, facts in captures(SHARED)}
+CAPTURES = {name: (body, facts) for name, body, facts in every_capture(SHARED)}
 RECORDINGS = sorted(
     path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix not in (".md", ".py", ".txt")
 )
@@ -29,6 +29,7 @@ FAULTS: dict[str, set[str]] = {
     "gemini-sse/gold-error-mid-stream-bare-json.sse": {"bare_text"},
     "derived-failures/anthropic-close-after-message-delta.sse": {"truncated"},
     "derived-failures/anthropic-vertex-event-inserted.sse": {"unknown_type"},
+    "derived-failures/bedrock-converse-bad-message-crc.bin": {"bad_framing"},
     "derived-failures/gemini-503-bare-json-after-finish.sse": {"bare_text"},
     "derived-failures/interactions-refusal-bare-json-line.sse": {"bare_text"},
     # a realtime session, which is no stream of Chat Completions

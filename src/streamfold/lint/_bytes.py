@@ -39,6 +39,8 @@ class ByteWatch:
         """What these bytes show, however they were cut."""
         data = self._held + data
         at, self._held = 0, b""
+        if self._offset == 0 and data.startswith(_BOM):  # a character like others: it comes whole
+            yield 0, "bom", "a byte order mark begins the stream"
         while self._faults < _MAX_UTF8_FAULTS:
             try:
                 data[at:].decode()
@@ -104,7 +106,7 @@ class LineWatch:
     @property
     def safe(self) -> int:
         """Nothing more will be found before here."""
-        return self._position - 1 if self._cr else self.open_since
+        return min(self._position - 1, self.open_since) if self._cr else self.open_since
 
     def feed(self, data: bytes) -> Iterator[Place]:
         """What these bytes show, however they were cut."""
@@ -165,11 +167,10 @@ class LineWatch:
     def _judge(self, line: _Line) -> Iterator[Place]:
         offset, head, size = line
         if head.startswith(_BOM):
-            head, size = head[len(_BOM) :], size - len(_BOM)
-            where = "the stream" if offset == 0 else "a line"
-            yield offset, "bom" if offset == 0 else "bom_inside", f"a byte order mark begins {where}"
             if offset:
+                yield offset, "bom_inside", "a byte order mark begins a line"
                 return
+            head, size = head[len(_BOM) :], size - len(_BOM)
         if not head:
             yield from self._close_frame()
             return

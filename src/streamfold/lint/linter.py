@@ -54,7 +54,10 @@ MAX_A_RULE: Final = 10
 _MAX_EARLY: Final = 1_000  # findings before anything tells whose stream it is
 _OF_ANY_TEXT: Final = ("bom", "bad_utf8", "unicode_line_end")
 _HALVES: Final = ("delta", "text", "content", "thinking", "partial_json", "arguments", "reasoning_content", "reasoning")
-_NO_STREAM: Final = ("not_a_stream", "compressed", "empty", "not_json_array")
+_FATAL: Final = {
+    "bad_json": "bad_json",
+    **dict.fromkeys(("not_a_stream", "compressed", "empty", "not_json_array"), "not_a_stream"),
+}
 _KINDS: Final = {"provider": "in_band_error", "truncated": "truncated", "limit": "limit"}
 _ORDER: Final = {code: number for number, code in enumerate(RULES)}
 
@@ -107,7 +110,6 @@ class Linter:
         self._position = 0
         self._closed = self._over = self._failed = False
         self._dead = False  # the reading ended at a fault: what follows is not judged
-        self._bare = False  # what is looked at is an error that stands among the lines
         self._mystery = False  # the surface is none that is known
         self._found: list[Finding] = []  # not handed out yet
         self._count: Counter[str] = Counter()
@@ -165,8 +167,8 @@ class Linter:
 
     @property
     def _sure_of_all(self) -> bool:
-        """Whether it is known how the stream is framed and whose it is, or never will be."""
-        return self._closed or (self._known and self._decoder.framing != "auto")
+        """Whether it is known that this is a stream, how it is framed and whose it is, or never will be."""
+        return self._closed or self._decoder.ended or (self._known and self._last >= 0)
 
     def _safe(self) -> int:
         """Nothing more will be found before here."""
@@ -240,6 +242,8 @@ class Linter:
             del self._early[_MAX_EARLY:]
             return
         self._judge_bytes()
+        if self._check is not None:
+            self._check.named = self._decoder.framing == "sse"
         waiting, self._waiting = self._waiting, []
         for found in waiting:
             self._frame(found)
@@ -254,7 +258,6 @@ class Linter:
         self._known = True
         if surface != "unknown":
             self._check = CHECKS.get(surface, PlainCheck)(self._report)
-            self._check.named = self._decoder.framing == "sse"
         elif not any(isinstance(e, ErrorEvent) and e.kind != "truncated" for e in events):
             self._mystery = True
             if self._last >= 0:
@@ -262,7 +265,8 @@ class Linter:
 
     def _frame(self, found: _Frame) -> None:
         frame, events, self._offset = found
-        self._bare = frame is None and any(isinstance(e, ErrorEvent) and e.kind == "provider" for e in events)
+        if frame is None:
+            self._offset = self._cause(events)
         if frame is not None and not self._over:
             members = self._members(frame.data)
             failed = any(isinstance(event, ErrorEvent) and event.fatal for event in events)
@@ -323,7 +327,7 @@ class Linter:
     def _error(self, event: ErrorEvent) -> None:
         code = _KINDS.get(event.kind)
         if event.kind == "protocol":
-            code = event.code if not event.fatal else "not_a_stream" if event.code in _NO_STREAM else "bad_json"
+            code = event.code if not event.fatal else _FATAL.get(event.code or "", "bad_framing")
         if code == "truncated" and self._last < 0:
             code = "not_a_stream"
         if event.fatal:
@@ -331,9 +335,19 @@ class Linter:
             self._dead = event.kind != "provider"
         if code is None or code not in RULES or (code == "truncated" and self._mystery):
             return
-        bare = self._lines.bare_since if self._lines is not None and self._bare else None
-        offset = event.offset if event.offset is not None else self._offset if bare is None else bare
+        late = code == "not_a_stream" and self._last >= 0  # told at the end: none of the frames was any good
+        offset = self._position if late else self._offset if event.offset is None else event.offset
         self._report_at(offset, code, event.message)
+
+    def _cause(self, events: Iterable[Event]) -> int:
+        """Where what no frame caused was caused: by the end of input, or by what stands among the frames."""
+        error = next((event for event in events if isinstance(event, ErrorEvent) and event.fatal), None)
+        if error is None or error.kind == "truncated":
+            return self._position
+        if error.offset is not None:
+            return error.offset
+        bare = self._lines.bare_since if self._lines is not None else None
+        return bare if bare is not None else max(self._last, 0)
 
     def _call_start(self, event: ToolCallStart) -> None:
         meta = event.meta.decoded() if event.meta is not None else {}
@@ -357,7 +371,7 @@ class Linter:
         self._usage = event
 
     def _unknown(self, event: Raw) -> None:
-        if not self._mystery:
+        if self._check is not None:
             self._report("unknown_type", f"a payload is of type {shown(event.name)}")
 
     def _done(self, event: Done) -> None:

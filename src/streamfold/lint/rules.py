@@ -157,7 +157,12 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "bad_json": Rule(
         "error",
-        "A payload is no JSON, or a framing is not kept, and the reading ends there.",
+        "A payload is no JSON, and the reading ends there.",
+        "every reader loses the rest of the answer",
+    ),
+    "bad_framing": Rule(
+        "error",
+        "The framing is not kept (a lost comma, a wrong checksum, bytes behind the end), and the reading ends there.",
         "every reader loses the rest of the answer",
     ),
     "limit": Rule(

@@ -1,0 +1,77 @@
+"""Whatever a stream is changed into: the linter raises nothing, and how the bytes were cut changes no finding."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamfold import RULES, Finding, check
+from streamfold.providers.registry import PROVIDERS
+from tests.unit.test_check import HEALTHY, MORE, ROWS
+
+WIRES = [
+    *HEALTHY.values(),
+    *(row.wire for row in ROWS.values() if len(row.wire) < 10_000),
+    *(wire for _, _, wire in MORE.values()),
+]
+PIECES = sorted({piece for wire in WIRES for piece in wire.split(b"\n\n")}, key=lambda piece: (len(piece), piece))
+ODD = [
+    *(b"\n", b"\r", b"\r\n", b"\n\n", b":", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xe2", b" ", b"null"),
+    *(
+        b"id: ",
+        b"retry: x",
+        b"event:",
+        b"data:",
+        b"data: [DONE]\n\n",
+        b'{"error":{}}',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b'"',
+        b"\\",
+    ),
+]
+
+edits = st.tuples(st.integers(0, 400), st.integers(0, 12), st.sampled_from(ODD) | st.binary(max_size=4))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> bytes:
+    """Frames of several surfaces in any order, or one stream; then a few bytes changed."""
+    frames = st.lists(st.sampled_from(PIECES), max_size=8).map(lambda some: b"\n\n".join([*some, b""]))
+    wire = draw(st.sampled_from(WIRES) | frames | st.binary(max_size=60))
+    for at, width, put in draw(st.lists(edits, max_size=4)):
+        at = at * len(wire) // 400
+        wire = wire[:at] + put + wire[at + width :]
+    return wire
+
+
+def findings(chunks: list[bytes], provider: str) -> list[Finding]:
+    with check(chunks, provider) as found:
+        return list(found)
+
+
+providers = st.sampled_from([name for name in PROVIDERS if name not in ("bedrock-text",)])
+
+
+@given(wire=streams(), points=st.lists(st.integers(0, 2_000), max_size=8), provider=providers)
+def test_cuts_change_no_finding(wire: bytes, points: list[int], provider: str) -> None:
+    whole = findings([wire], provider)
+    edges = sorted({0, len(wire), *(point for point in points if point < len(wire))})
+    assert findings([wire[a:b] for a, b in pairwise(edges)], provider) == whole
+    assert findings([bytes([byte]) for byte in wire], provider) == whole
+
+
+@given(wire=streams(), provider=providers)
+def test_findings_are_of_the_stream_and_in_its_order(wire: bytes, provider: str) -> None:
+    found = findings([wire], provider)
+    assert all(0 <= finding.offset <= len(wire) for finding in found)
+    assert all(one.offset <= other.offset for one, other in pairwise(found))
+    assert all(finding.severity == RULES[finding.code].severity for finding in found)
+    for finding in found:
+        assert json.loads(msgspec.json.encode(finding))["code"] == finding.code
