@@ -485,6 +485,8 @@ class StreamDecoder:
             self._normalizer = self._normalizer.chosen
         known = self._seen and self._normalizer.surface != "unknown"
         self._quick = self._sse is not None and self._tags is None and known and not self.ended
+        if self._quick:
+            self._body = b""  # it is a stream
 
     def _fail(self, error: ErrorEvent) -> list[Event]:
         """An error that was found below the payloads ends the answer."""

@@ -8,7 +8,7 @@ import msgspec
 
 __all__ = ["MANY", "Pieces", "PiecesView", "joined"]
 
-MANY: Final = 96  # pieces that are joined into one: a short text costs 50 bytes more than its letters
+MANY: Final = 80  # pieces that are joined into one: a short text costs 50 bytes more than its letters
 
 PiecesView: TypeAlias = tuple[list[str], int, list[str], int]
 """Both lists of a :class:`Pieces` and how much of each there was."""
