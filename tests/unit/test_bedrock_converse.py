@@ -81,6 +81,13 @@ REDACTED = block_delta(0, reasoningContent={"redactedContent": "QQ=="})
 FOUND = block_delta(0, toolResult=[{"text": "a"}])
 AND_MORE = block_delta(0, toolResult=[{"json": {"b": 1}}])
 MALFORMED = message_stop("malformed_tool_use")
+HALF_BLOB = block_delta(0, reasoningContent={"redactedContent": "Q"})
+EMPTY_DELTAS = [
+    block_delta(0, reasoningContent={}),
+    block_delta(0, citation="s"),
+    block_delta(0, image={"source": {}}),
+    block_delta(0, image={"error": {"message": "m"}}),
+]
 NO_INPUT = block_delta(0, toolUse={"input": ""})
 LOST = block_delta(7, toolUse={"input": "{"})
 NOTHING = block_start(0)
@@ -258,6 +265,21 @@ STREAMS: dict[str, tuple[list[Any], list[Event]]] = {
     "a block without its stop broke off": (
         [block_delta(0, text="a"), *OVER],
         [S, BlockStart(0, "text"), TextDelta(0, "a"), said(0, "a", complete=False), END],
+    ),
+    "deltas that say nothing": (
+        [*EMPTY_DELTAS, *OVER],
+        [S, *[raw(delta, name="message") for delta in EMPTY_DELTAS], END],
+    ),
+    "a payload that is no object": (["5", *OVER], [S, raw("5"), END]),
+    "a blob whose pieces are no base64": (
+        [HALF_BLOB, HALF_BLOB, block_stop(0), *OVER],
+        [
+            S,
+            BlockStart(0, "reasoning"),
+            *[raw(HALF_BLOB, 0, "message")] * 2,
+            thought(0, "", encrypted="QQ", redacted=True),
+            END,
+        ],
     ),
     "a delta that nobody knows": ([UNKNOWN, *OVER], [S, raw(UNKNOWN, name="message"), END]),
     "an event that nobody knows": ([{"new": {"a": 1}}, *OVER], [S, raw({"new": {"a": 1}}), END]),
@@ -529,3 +551,11 @@ def test_results_in_many_pieces_cost_what_they_weigh() -> None:
 def test_a_result_of_the_service_without_its_start() -> None:
     end = read("bedrock-converse", [FOUND, block_stop(0), *OVER])[-2]
     assert end == BlockEnd(0, ToolResultBlock(0, None, "tool_result", json_of([{"text": "a"}])))
+
+
+def test_places_are_told() -> None:
+    first = len(converse_bytes([MESSAGE_START]))
+    for ahead in (b"", b"\n \n"):
+        error = decoded(ahead + converse_bytes([MESSAGE_START]) + named("metadata", b"no JSON"), "bedrock-converse")[-1]
+        assert isinstance(error, ErrorEvent)
+        assert (error.code, error.offset) == ("bad_json", first + len(ahead))

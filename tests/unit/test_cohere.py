@@ -69,6 +69,10 @@ def called(index: int, id_: str, name: str, arguments: str) -> list[Event]:
 PLAN = json_of({"member": "tool_plan"})
 CITED = Citation(0, "https://example.org", "T", "s", 0, 5, json_of(CITATION))
 CITES = cohere("citation-start", 0, message={"citations": CITATION})
+PLANS = cohere("tool-plan-delta", message={"tool_plan": "I will"})
+OF_PLAN = cohere("citation-start", 0, message={"citations": {"start": 0, "end": 1, "type": "PLAN"}})
+BACKWARDS = cohere("citation-start", 0, message={"citations": {"start": 5, "end": 3}})
+NO_CITATION = cohere("citation-start", 0, message={"citations": "c"})
 CITATION_END = cohere("citation-end", 0)
 CALL_END = cohere("tool-call-end", 0)
 DEBUG = cohere("debug", prompt="p")
@@ -152,6 +156,35 @@ STREAMS: dict[str, tuple[list[Any], list[Event]]] = {
         [COHERE_START, content_start(), LIKELY, content_end(), *OVER],
         [S, BlockStart(0, "text"), TextDelta(0, "a"), raw(LIKELY), said(0, "a"), *END],
     ),
+    "a delta of another kind has a block of its own": (
+        [COHERE_START, content_start("thinking"), content("Hm", member="thinking"), content("a"), content_end(), *OVER],
+        [S, *thought(0, "Hm"), *text(1, "a"), *END],
+    ),
+    "a citation of the plan, or of thoughts, is raw": (
+        [COHERE_START, PLANS, OF_PLAN, content_start(), content("a"), OF_PLAN, content_end(), *OVER],
+        [
+            S,
+            *thought(0, "I will", PLAN)[:2],
+            raw(OF_PLAN),
+            thought(0, "I will", PLAN)[2],
+            *text(1, "a")[:2],
+            raw(OF_PLAN),
+            *text(1, "a")[2:],
+            *END,
+        ],
+    ),
+    "places that end before they begin are none": (
+        [COHERE_START, content_start(), content("a"), BACKWARDS, content_end(), *OVER],
+        [
+            S,
+            *text(0, "a")[:2],
+            Citation(0, raw=json_of({"start": 5, "end": 3})),
+            said(0, "a", Citation(0, raw=json_of({"start": 5, "end": 3}))),
+            *END,
+        ],
+    ),
+    "a citation that is none": ([COHERE_START, NO_CITATION, *OVER], [S, raw(NO_CITATION), *END]),
+    "a payload that is no object": ([COHERE_START, "5", *OVER], [S, raw("5"), *END]),
     "what has no meaning": (
         [COHERE_START, DEBUG, {"type": "new"}, *OVER],
         [S, raw(DEBUG), raw({"type": "new"}), *END],

@@ -267,6 +267,21 @@ def test_a_message_keeps_to_its_bound() -> None:
     assert (error.kind, error.code) == ("limit", "frame")
 
 
+def test_behind_a_fault_nothing_is_read() -> None:
+    for framing, bad in (("messages", b"x" * 11), ("jsonl", b"x" * 11), ("eventstream", b"x" * 12)):
+        frames = parse_event_stream([bad, EVENT, b"{}\n"], framing=framing, max_frame_bytes=10)  # type: ignore[arg-type]
+        with pytest.raises(FramingError):
+            next(frames)
+        assert list(frames) == []
+
+
+def test_messages_of_any_kind() -> None:
+    frames = parse_event_stream([b"1", bytearray(b"2"), memoryview(b"3"), "4", {"5": 6}], framing="messages")
+    assert [frame.data for frame in frames] == ["1", "2", "3", "4", '{"5":6}']
+    with pytest.raises(UsageError, match="no words for"):
+        list(parse_event_stream([{"a": object()}], framing="messages"))
+
+
 def test_places_are_told_in_every_framing() -> None:
     for source, framing in (
         ([b'{"model":"m","message":{"content":"a"},"done":false}\n{"a":'], "jsonl"),

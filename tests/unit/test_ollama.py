@@ -57,6 +57,7 @@ def called(index: int, id_: str, name: str, arguments: str, meta: Any = None) ->
 
 
 LAST = {"model": "m", "response": "", "done": True, "done_reason": "length", "context": [1]}
+NO_CALL = ollama(tool_calls=[{"function": {}}])
 LIKELY = ollama(content="a", logprobs=[{"token": "a"}])
 
 STREAMS: dict[str, tuple[list[Any], list[Event]]] = {
@@ -116,6 +117,8 @@ STREAMS: dict[str, tuple[list[Any], list[Event]]] = {
         [{"status": "pulling"}, *OVER],
         [Start("ollama"), raw({"status": "pulling"}), S, END],
     ),
+    "a call that says nothing": ([NO_CALL, *OVER], [S, raw(NO_CALL), END]),
+    "a payload that is no object": (["5", *OVER], [Start("ollama"), raw("5"), S, END]),
     "an error ends the answer": (
         [ollama(content="a"), {"error": "it stopped"}],
         [

@@ -213,12 +213,12 @@ class CohereNormalizer(BaseNormalizer):
         self.answer.cite(block, Citation(block.index, url, title, words, start, end, compact(members)))
 
     def _cited(self, citation: Members) -> OpenBlock | None:
-        """The block that a citation speaks of: the plan, the content that it numbers, else the latest text."""
-        if citation.get("type") == "PLAN":
-            return self._plan
+        """The text that a citation speaks of: the content that it numbers, else the latest. A plan cites nothing."""
         number = citation.get("content_index")
         block = self._contents.get(number) if isinstance(number, int) else None
-        return block or self._text
+        block = block or self._text
+        of_text = citation.get("type") in (None, "TEXT_CONTENT")
+        return block if of_text and block is not None and block.kind == "text" else None
 
 
 _EVENTS: Final[Mapping[str, Callable[[CohereNormalizer, Members], None]]] = {
