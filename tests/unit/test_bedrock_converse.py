@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamfold import (
@@ -36,6 +37,7 @@ from tests.reading import ORPHAN, TRUNCATED, done, fold, json_of, raw, read, row
 from tests.wires import Payload
 from tests.wires_more import (
     CITED,
+    CONVERSE,
     MESSAGE_START,
     binary,
     block_delta,
@@ -211,6 +213,26 @@ STREAMS: dict[str, tuple[list[Any], list[Event]]] = {
     "a citation before its text": (
         [block_delta(0, citation=CITED), block_delta(0, text="20 days"), block_stop(0), *OVER],
         [S, BlockStart(0, "text"), CITATION, TextDelta(0, "20 days"), said(0, "20 days", CITATION), END],
+    ),
+    "a citation that is all there is of its block": (
+        [block_delta(0, text="a"), block_stop(0), block_delta(1, citation=CITED), block_stop(1), *OVER],
+        [
+            S,
+            *text(0, "a"),
+            BlockStart(1, "text"),
+            msgspec.structs.replace(CITATION, index=1),
+            said(1, "", msgspec.structs.replace(CITATION, index=1)),
+            END,
+        ],
+    ),
+    "what a guardrail puts in the place of an answer is its text": (
+        [block_delta(0, text="Not here."), block_stop(0), message_stop("guardrail_intervened"), metadata()],
+        [
+            S,
+            *text(0, "Not here."),
+            usage(COUNTED, input_tokens=3, output_tokens=4, total_tokens=7),
+            done("refusal", "guardrail_intervened"),
+        ],
     ),
     "an image": (
         [
@@ -413,6 +435,10 @@ USAGES: dict[str, tuple[Payload, dict[str, int]]] = {
         {"inputTokens": 30, "outputTokens": 4, "cacheReadInputTokens": 10, "totalTokens": 34},
         {"input_tokens": 30, "cache_read_tokens": 10, "output_tokens": 4, "total_tokens": 34},
     ),
+    "what no model lists is kept as it came": (
+        {**COUNTED, "serverToolUsage": {"webSearches": 1}},
+        {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},
+    ),
     "under the names that double them": (
         {"inputTokens": 3, "outputTokens": 4, "cacheReadInputTokenCount": 0, "cacheWriteInputTokenCount": 0},
         {"input_tokens": 3, "cache_read_tokens": 0, "cache_write_tokens": 0, "output_tokens": 4, "total_tokens": 7},
@@ -433,6 +459,19 @@ def test_usage(members: Payload, counts: dict[str, int]) -> None:
 def test_usage_that_says_nothing_is_raw() -> None:
     nothing = metadata({"serverToolUsage": {}})
     assert read("bedrock-converse", [message_stop(), nothing]) == [S, raw(nothing, name="message"), END]
+
+
+def test_padding_changes_nothing() -> None:
+    """``p`` stands in nine of ten payloads, of random length."""
+    stream = CONVERSE["reasoning"]
+    padded = [
+        {name: {**members, "p": "abcdefgh"[:n]} for name, members in event.items()} for n, event in enumerate(stream)
+    ]
+
+    def told(payloads: list[Payload]) -> list[Event]:
+        return [event for event in read("bedrock-converse", payloads) if event.type != "raw"]
+
+    assert told(padded) == told(stream)
 
 
 # -- in its framing ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import streamfold
 from streamfold import (
     BlockEnd,
     BlockStart,
@@ -238,6 +239,10 @@ PARTS: dict[str, tuple[list[Any], list[Event]]] = {
     "an empty part without signature says nothing": (
         [gemini({"text": "a"}), gemini({"text": ""}), gemini({"text": "b"}), STOP],
         [S, BlockStart(0, "text"), TextDelta(0, "a"), raw(gemini({"text": ""})), TextDelta(0, "b"), text(0, "ab"), END],
+    ),
+    "nor does one on the last chunk": (
+        [gemini({"text": "a"}), gemini({"text": ""}, finish="STOP")],
+        [S, BlockStart(0, "text"), TextDelta(0, "a"), text(0, "a"), END],
     ),
     "a content without parts": ([gemini({"text": ""}), gemini(), STOP], [S, raw(gemini()), END]),
     "an empty content": (
@@ -684,6 +689,8 @@ OVERLOADED: Payload = {"error": {"code": 503, "message": "The model is overloade
 SAID = ErrorEvent(
     "provider", "The model is overloaded.", "UNAVAILABLE", 503, retryable=True, raw=json_of(OVERLOADED["error"])
 )
+BESIDE: Payload = {"turnToken": "tt", "createTime": "2026-11-30T00:00:00Z", "modelStatus": {"modelStage": "STABLE"}}
+PROMPT: Payload = {"promptTokenCount": 10, "totalTokenCount": 10}
 
 ENDS: dict[str, tuple[list[Any], list[Event]]] = {
     "a reason is remembered, done waits for the end of the stream": (
@@ -697,6 +704,25 @@ ENDS: dict[str, tuple[list[Any], list[Event]]] = {
             STOP,
         ],
         [S, *whole_call(0, "f", "{}"), BlockStart(1, "text"), TextDelta(1, "a"), text(1, "a"), USED],
+    ),
+    "a sentence beside a plain stop is no fault": (
+        [gemini(function_call("f"), finish="STOP", finishMessage="Model generated function call(s).")],
+        [S, *whole_call(0, "f", "{}"), USED],
+    ),
+    "all of it in one chunk": (
+        [gemini({"text": "a"}, finish="STOP", usage=PROMPT, top=GEMINI_NAMES)],
+        [
+            NAMED,
+            BlockStart(0, "text"),
+            TextDelta(0, "a"),
+            usage(PROMPT, input_tokens=10, total_tokens=10),
+            text(0, "a"),
+            END,
+        ],
+    ),
+    "what a chunk says besides is no content: turnToken, createTime, modelStatus": (
+        [gemini({"text": "a"}, top=BESIDE), gemini(finish="STOP", top=BESIDE)],
+        [S, BlockStart(0, "text"), TextDelta(0, "a"), text(0, "a"), END],
     ),
     "a plain stop never weakens what was said before": (
         [gemini({"text": "a"}, finish="MAX_TOKENS"), STOP],
@@ -827,7 +853,6 @@ FULL_COUNTS: Payload = {
     "input_audio_tokens": 3,
     "output_image_tokens": 4,
 }
-PROMPT: Payload = {"promptTokenCount": 10, "totalTokenCount": 10}
 TRAFFIC: Payload = {"trafficType": "ON_DEMAND"}
 NUMBERED: Payload = {
     "promptTokenCount": 2,
@@ -866,6 +891,16 @@ TOTALS: dict[str, tuple[list[Payload], list[Any]]] = {
         [
             totals(PROMPT, input_tokens=10, total_tokens=10),
             totals({**PROMPT, **TRAFFIC}, input_tokens=10, total_tokens=10),
+        ],
+    ),
+    "what is no count is kept as it came": (
+        [{**PROMPT, "billablePromptUsage": {"textCount": 9}, "serviceTier": "standard"}],
+        [
+            totals(
+                {**PROMPT, "billablePromptUsage": {"textCount": 9}, "serviceTier": "standard"},
+                input_tokens=10,
+                total_tokens=10,
+            )
         ],
     ),
     "nothing is counted yet": ([TRAFFIC, PROMPT], [totals(PROMPT, input_tokens=10, total_tokens=10)]),
@@ -1055,6 +1090,7 @@ BODIES: dict[str, tuple[bytes, str, str]] = {
     # body -> text and outcome
     "CRLF": (as_events(HELLO), "Hello", "complete"),
     "LF": (as_events(HELLO, "\n"), "Hello", "complete"),
+    "no blank after the colon": (as_events(HELLO).replace(b"data: ", b"data:"), "Hello", "complete"),
     "blank lines keep it alive": (b"\r\n\r\n" + as_events(HELLO, between="\r\n\r\n\r\n"), "Hello", "complete"),
     "U+2028, U+2029 and U+0085 raw inside of strings": (
         "data: {}\r\n\r\n".format(
@@ -1090,6 +1126,13 @@ def test_framings(body: bytes, words: str, outcome: str, provider: str) -> None:
             assert (answer.error.code, answer.error.status) == ("UNAVAILABLE", 503)  # type: ignore[union-attr]
             assert answer.error.retryable  # type: ignore[union-attr]
         assert events[-1].type in ("done", "error")
+
+
+@pytest.mark.parametrize("size", [4096, 65536])
+def test_a_picture_in_one_line_of_300_kb(size: int) -> None:
+    body = as_events([gemini({"inlineData": {"mimeType": "image/png", "data": "QUJD" * 75_000}}), STOP])
+    (block,) = streamfold.fold([body[at : at + size] for at in range(0, len(body), size)], "gemini").blocks
+    assert block == MediaBlock(0, "image/png", b"ABC" * 75_000)
 
 
 def test_where_a_bare_error_stands_it_ends_the_answer_at_once() -> None:

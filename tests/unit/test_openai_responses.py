@@ -39,10 +39,11 @@ from streamfold import (
 from streamfold.blocks import Executor, ToolCallState
 from streamfold.events import StopReason
 from streamfold.providers.openai_responses import EVENTS, PROGRESS
-from tests.reading import BAD_JSON, ORPHAN, TRUNCATED, done, fold, json_of, raw, read, rows, usage
+from tests.reading import BAD_JSON, ORPHAN, TRUNCATED, alike, done, fold, json_of, raw, read, rows, usage
 from tests.wires import (
     CALL,
     MESSAGE,
+    RESPONSES,
     RESPONSES_USAGE,
     TEXT_PART,
     Payload,
@@ -172,6 +173,14 @@ MESSAGES = {
     "deltas alone are enough": (
         [delta("a"), delta("b"), COMPLETED],
         [UNNAMED, BlockStart(0, "text"), TextDelta(0, "a"), TextDelta(0, "b"), text(0, "ab"), END],
+    ),
+    "padding beside a delta is no content, and no event": (
+        [{**delta("a"), "obfuscation": "x9"}, {**settled("a"), "obfuscation": "x"}, COMPLETED],
+        [UNNAMED, BlockStart(0, "text"), TextDelta(0, "a"), text(0, "a"), END],
+    ),
+    "what filters said of the answer is no content (Azure)": (
+        [created(), delta("a"), completed(content_filters=[{"blocked": False, "source_type": "completion"}])],
+        [S, BlockStart(0, "text"), TextDelta(0, "a"), text(0, "a"), END],
     ),
     "an empty delta is raw": (
         [delta("a"), delta(""), delta("b"), COMPLETED],
@@ -595,6 +604,21 @@ REASONING = {
             COMPLETED,
         ],
         [UNNAMED, BlockStart(0, "reasoning", 0, RS), thoughts(encrypted="enc2", meta=RS), END],
+    ),
+    "each copy is encrypted anew: that of the end of the item counts": (
+        [
+            added(0, type="reasoning", id="rs_1", summary=[], encrypted_content="enc1"),
+            finished(0, type="reasoning", id="rs_1", summary=[], encrypted_content="enc2"),
+            completed({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "enc3"}),
+        ],
+        [UNNAMED, BlockStart(0, "reasoning", 0, RS), thoughts(encrypted="enc2", meta=RS), S, END],
+    ),
+    "and that of the terminal event, where no other came": (
+        [
+            added(0, type="reasoning", id="rs_1", summary=[], encrypted_content="enc1"),
+            completed({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "enc3"}),
+        ],
+        [UNNAMED, BlockStart(0, "reasoning", 0, RS), S, thoughts(encrypted="enc3", meta=RS), END],
     ),
     "a summary that only the item has": (
         [finished(0, type="reasoning", id="rs_1", summary=[{"text": "a"}, {"text": "b"}]), COMPLETED],
@@ -1576,6 +1600,13 @@ def test_the_type_is_the_json_s_and_only_without_one_the_frame_s() -> None:
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["a", "b"]
     assert [event.name for event in events if event.type == "raw"] == ["message"]
     assert decoder.ended
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_members_stand_in_any_order(name: str) -> None:
+    """Newer servers put ``type`` first, older and re-hosted ones anywhere."""
+    turned = [dict(reversed(payload.items())) for payload in RESPONSES[name]]
+    assert alike(read("openai-responses", turned)) == alike(read("openai-responses", RESPONSES[name]))
 
 
 def test_created_at_may_be_a_float_and_other_members_anything() -> None:
