@@ -64,6 +64,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "echo.*": (*LEAVES, "blocks", "events", "snapshot", "payloads", "echo._*"),
     "decoder": CORE,
     "live": (*CORE, "decoder"),
+    "live_session": (*CORE, "decoder"),
     "resume": (*CORE, "decoder"),
     "encoders": (),
     "encoders.*": (*FOLD, "payloads", "accumulator", "framing.*", "encoders._*"),

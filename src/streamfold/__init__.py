@@ -103,6 +103,10 @@ if TYPE_CHECKING:
         Finding,
         Rule,
     )
+    from streamfold.live_session import (
+        LiveSession,
+        TurnEvent,
+    )
     from streamfold.partial_json import (
         NOTHING,
         PartialJSON,
@@ -204,6 +208,7 @@ __all__ = [
     "JSONArrayStreamParser",
     "JSONText",
     "Linter",
+    "LiveSession",
     "Malformed",
     "MediaBlock",
     "MediaDelta",
@@ -247,6 +252,7 @@ __all__ = [
     "TranscriptBlock",
     "TranscriptDelta",
     "Truncated",
+    "TurnEvent",
     "UnifiedStream",
     "Usage",
     "UsageError",
@@ -353,6 +359,10 @@ _HOMES = {
         "RULES",
         "Finding",
         "Rule",
+    ),
+    "live_session": (
+        "LiveSession",
+        "TurnEvent",
     ),
     "partial_json": (
         "NOTHING",

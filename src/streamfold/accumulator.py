@@ -259,7 +259,13 @@ class StreamAccumulator:
 
     ``push`` costs about what creating the event cost; a snapshot costs the same at the first delta and at the
     100,000th.
+
+    Attributes:
+        late: Whether what live surfaces say of a turn after its end is folded in: words of a transcript, totals, calls
+            taken back.
     """
+
+    late = False
 
     def __init__(self) -> None:
         self.reset()
@@ -295,7 +301,10 @@ class StreamAccumulator:
     # -- in -----------------------------------------------------------------------------------------------------------
 
     def push(self, event: Event) -> None:
-        """Fold one event in. After a terminal event only ``start`` means something: it begins another answer."""
+        """Fold one event in. After a terminal event only ``start`` means something: it begins another answer.
+
+        And what comes :attr:`late`, where that is asked for.
+        """
         kind = type(event)
         if kind is self._hot_kind and event.index == self._hot_index:  # type: ignore[union-attr]
             pieces = self._hot_pieces
@@ -314,7 +323,9 @@ class StreamAccumulator:
 
     def _push(self, event: Event) -> None:
         handler = _HANDLERS.get(type(event))
-        if handler is not None and (self._outcome == "open" or type(event) is Start):
+        if handler is not None and (
+            self._outcome == "open" or type(event) is Start or (self.late and type(event) in _LATE)
+        ):
             handler(self, event)
 
     def extend(self, events: Iterable[Event], *, ended: bool = False) -> None:
@@ -712,6 +723,7 @@ _HANDLERS: Final[Mapping[type, Callable[[StreamAccumulator, Any], None]]] = {
     ErrorEvent: StreamAccumulator._fault,
 }
 
+_LATE: Final = frozenset({BlockStart, TranscriptDelta, BlockEnd, Usage, ToolCallCancelled})
 _OF_OPEN_BLOCKS: Final = frozenset(
     {
         BlockStart,

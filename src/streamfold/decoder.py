@@ -73,7 +73,7 @@ _SPACE: Final = b" \t\r\n"
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # how gzip and zstandard begin
 _SHOWN: Final = 200  # characters of a body that is no stream
 _BODY: Final = 4 * _SHOWN  # bytes that hold so many characters, whatever they are
-_FOLD_AT: Final = 256  # events that wait to be folded: many answers end before anybody asks for a snapshot
+_FOLD_AT: Final = 512  # events that wait to be folded: many answers end before anybody asks for a snapshot
 _MUCH: Final = 4096  # bytes of a read; nothing of a larger one is kept when its events are out
 
 
@@ -299,6 +299,7 @@ class StreamDecoder:
 
     def fold_into(self, accumulator: StreamAccumulator) -> None:
         """Fold into this accumulator, which keeps what came whatever happens to the stream."""
+        accumulator.late = accumulator.late or self._normalizer.lives
         self._accumulator = accumulator
 
     def look_back(self) -> None:
@@ -408,11 +409,13 @@ class StreamDecoder:
 
     def _fold(self, left: int) -> StreamAccumulator:
         """Fold what was handed out, but for the last ``left`` events of the last batch."""
+        lives = self._normalizer.lives
         if self._accumulator is None:
             self._accumulator = StreamAccumulator()
+            self._accumulator.late = lives
         if len(self._waiting) > left:
             count = len(self._waiting) - left
-            self._accumulator.extend(self._waiting[:count], ended=self.ended and not left)
+            self._accumulator.extend(self._waiting[:count], ended=self.ended and not left and not lives)
             self._waiting = self._waiting[count:]
         return self._accumulator
 
@@ -509,7 +512,7 @@ class StreamDecoder:
         if self._framing != "messages":
             data = _as_bytes(data)
         self._forget_batch()
-        if self.ended or not data:
+        if self.ended or (not data and data != {}):
             return []
         if isinstance(data, bytes) and len(self._body) < _BODY and not (self._seen and self._sse):
             body = self._body + data

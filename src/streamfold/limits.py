@@ -23,7 +23,10 @@ MAX_SNIFF_BYTES: Final = 64 * 1024
 MAX_WARNINGS: Final = 1_000
 """Non-fatal errors a snapshot keeps; what comes after them is not kept."""
 
-LEAST: Final = {"max_frame_bytes": 1, "max_residue_bytes": 0, "max_depth": 0, "max_blocks": 0}
+MAX_TURNS: Final = 1_000
+"""Turns whose snapshots a live session keeps; the oldest are let go."""
+
+LEAST: Final = {"max_frame_bytes": 1, "max_residue_bytes": 0, "max_depth": 0, "max_blocks": 0, "max_turns": 1}
 """What each bound that can be set is at least."""
 
 

@@ -309,12 +309,31 @@ class Answer:
             block.parts[part].add(piece)
             self.out.append(ReasoningDelta(block.index, piece, part))
 
-    def transcript(self, block: OpenTranscript, piece: str) -> None:
-        """A piece of spoken words."""
+    def transcript(self, block: OpenTranscript, piece: str, *, final: bool = False, replaces: int = 0) -> None:
+        """A piece of spoken words.
+
+        Args:
+            block: Whose.
+            piece: The words.
+            final: The provider will not revise them.
+            replaces: How many code points at the end of what was said they stand for.
+        """
         piece = self._characters(block, piece)
-        if piece:
+        if piece or replaces:
+            if replaces:
+                block.cut(replaces)
             block.add(piece)
-            self.out.append(TranscriptDelta(block.index, piece, block.source))
+            self.out.append(TranscriptDelta(block.index, piece, block.source, final, replaces))
+
+    def revise(self, block: OpenTranscript, whole: str, *, final: bool = False) -> None:
+        """What was said, from the beginning: the piece that makes it of what was told. Costs what ``whole`` is long."""
+        block.half, whole = "", sanitize(whole)
+        told = block.whole()
+        kept = len(told) if whole.startswith(told) else len(commonprefix((told, whole)))  # noqa: RUF071 - by characters is what is meant
+        if kept == len(whole) < len(told) and kept:  # it only grew shorter: a piece is never empty
+            kept -= 1
+        if whole[kept:] or len(told) > kept:
+            self.transcript(block, whole[kept:], final=final, replaces=len(told) - kept)
 
     def media(self, block: OpenMedia, piece: str) -> None:
         """A piece of base64."""
@@ -550,6 +569,12 @@ class Answer:
                 self.transcript(block, half)
             case _:
                 self.text(block, half)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    differ = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differ, min(len(one), len(other)))
 
 
 def _digest(text: str) -> bytes:

@@ -66,6 +66,7 @@ class Normalizer(Protocol):
     last_event_id: str | None
     chosen: Normalizer | None
     more: More | None
+    lives: bool
 
     def feed(self, payloads: Iterable[Payload]) -> list[Event]:
         """The events that these payloads mean."""
@@ -128,6 +129,8 @@ class BaseNormalizer:
     more: More | None = None
     unwrap: Callable[[Payload], Payload] | None = None
     """What takes each payload out of the one that it came in; None where they come bare, as nearly always."""
+    lives = False
+    """Whether it goes on with another turn after the end of one."""
     hot = True
     """Whether payloads may take the short way. For tests only."""
 
