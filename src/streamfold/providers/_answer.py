@@ -329,7 +329,7 @@ class Answer:
         """What was said, from the beginning: the piece that makes it of what was told. Costs what ``whole`` is long."""
         block.half, whole = "", sanitize(whole)
         told = block.whole()
-        kept = len(told) if whole.startswith(told) else len(commonprefix((told, whole)))  # noqa: RUF071 - by characters is what is meant
+        kept = len(told) if whole.startswith(told) else _alike(told, whole)
         if kept == len(whole) < len(told) and kept:  # it only grew shorter: a piece is never empty
             kept -= 1
         if whole[kept:] or len(told) > kept:
