@@ -947,6 +947,24 @@ def test_a_long_answer_is_not_kept() -> None:
     assert held < 1_000_000
 
 
+@pytest.mark.parametrize(
+    "line", [b": hi\n", b"foo: 1\n", b"{\n", b"retry: x\n", b"\xef\xbb\xbfid: 1\n", b"event: \xff\n"]
+)
+@pytest.mark.parametrize("provider", ["auto", "openai-chat"])
+def test_a_frame_without_end_is_not_kept(line: bytes, provider: str) -> None:
+    linter = Linter(provider)
+    linter.feed(FIRST + b"event: message\n")
+    tracemalloc.start()
+    try:
+        for _ in range(200):
+            linter.feed(line * 1_000)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_000_000  # the lines that are kept for an error body; findings would be 30 MB
+    assert len(linter.close()) < 20
+
+
 # -- the documentation ------------------------------------------------------------------------------------------------
 
 

@@ -76,7 +76,7 @@ class _Line(NamedTuple):
 
 
 class LineWatch:
-    """The lines of an event stream, each looked at once.
+    """The lines of an event stream, each looked at once. Of one frame each rule is told once: frames may have no end.
 
     Attributes:
         open_since: Where the frame that is open begins, or the line after the last frame.
@@ -102,6 +102,7 @@ class LineWatch:
     def _begin(self) -> None:
         self.has_data = self._has_fields = self._has_comment = self._bare = False
         self._data_lines = self._data_size = 0
+        self._told: set[str] = set()
 
     @property
     def safe(self) -> int:
@@ -126,7 +127,7 @@ class LineWatch:
                 self._cr = True
             else:
                 yield from self._line_end(_NAMES[end.group()], self._position - len(end.group()))
-            yield from self._judge(line)
+            yield from self._judge_once(line)
             self._restart_line()
         if at < len(data):
             self._rest_of(data[at:])
@@ -138,7 +139,7 @@ class LineWatch:
             self._cr = False
             yield from self._line_end("CR", self._position - 1)
         if self._size:
-            yield from self._judge(_Line(self._start, bytes(self._line), self._size))
+            yield from self._judge_once(_Line(self._start, bytes(self._line), self._size))
         if self.has_data:
             yield self.open_since, "no_blank_line", "the input ends before a blank line closes the last frame"
 
@@ -163,6 +164,12 @@ class LineWatch:
         if self._ends:
             yield offset, "mixed_line_ends", f"a line ends in {kind}, others before it in {next(iter(self._ends))}"
         self._ends[kind] = offset
+
+    def _judge_once(self, line: _Line) -> Iterator[Place]:
+        for place in self._judge(line):
+            if place[1] not in self._told:
+                self._told.add(place[1])
+                yield place
 
     def _judge(self, line: _Line) -> Iterator[Place]:
         offset, head, size = line
@@ -202,8 +209,9 @@ class LineWatch:
         elif _FIELD_NAME(name):
             self._has_fields = True
             yield offset, "unknown_field", f"a field is called {_shown(name)}"
-        elif not self._bare:  # once a frame: a JSON document has many lines
-            self._bare, self.bare_since = True, offset
+        else:
+            if not self._bare:
+                self._bare, self.bare_since = True, offset
             yield offset, "bare_text", f"a line is {_shown(name + colon + value)}"
 
     def _data(self, offset: int, size: int) -> Iterator[Place]:
