@@ -197,28 +197,39 @@ class EventStreamParser:
             if len(self._held) < self._wanted:
                 return
             data, self._held = bytes(self._held), bytearray()
-        at, size, start = 0, len(data), self._position
+        at, start = 0, self._position
         self._wanted = _PRELUDE.size
-        try:
-            while size - at >= _PRELUDE.size:
-                self._position = start + at
-                total, header_bytes = self._check_prelude(data, at)
-                end = at + total
-                if end > size:
-                    self._wanted = total
-                    break
-                if crc32(data[at : end - 4]) != int.from_bytes(data[end - 4 : end]):
-                    raise ChecksumMismatch("a message does not match its checksum", self._position)
-                body = at + _PRELUDE.size + header_bytes
-                block = data[at + _PRELUDE.size : body]
-                head = self._known.get(block) or self._head(block)
-                yield head, data[body : end - 4], self._position
-                at = end
-        except FramingError as fault:
-            self._fail(fault)
-            return
-        self._position = start + at
+        while True:
+            self._position = start + at
+            try:
+                found = self._next(data, at)
+            except FramingError as fault:
+                self._fail(fault)
+                return
+            if found is None:
+                break
+            head, payload, at = found
+            yield head, payload, self._position
         self._held += data[at:]
+
+    def _next(self, data: bytes, at: int) -> tuple[EventStreamMessage, bytes, int] | None:
+        """The message there, if it is whole: what its headers say, its payload, and where it ends.
+
+        Raises:
+            FramingError: It is at fault.
+        """
+        if len(data) - at < _PRELUDE.size:
+            return None
+        total, header_bytes = self._check_prelude(data, at)
+        end = at + total
+        if end > len(data):
+            self._wanted = total
+            return None
+        if crc32(data[at : end - 4]) != int.from_bytes(data[end - 4 : end]):
+            raise ChecksumMismatch("a message does not match its checksum", self._position)
+        body = at + _PRELUDE.size + header_bytes
+        block = data[at + _PRELUDE.size : body]
+        return self._known.get(block) or self._head(block), data[body : end - 4], end
 
     def _check_prelude(self, data: bytes, at: int) -> tuple[int, int]:
         """How long the message there is, and its headers.

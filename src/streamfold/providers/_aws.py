@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -13,7 +12,7 @@ from streamfold.events import ErrorEvent
 from streamfold.payloads import DECODE_ERRORS, Payload
 from streamfold.providers._errors import provider_error
 
-__all__ = ["exception", "is_exception", "unwrapped"]
+__all__ = ["decoded", "exception", "is_exception", "unwrapped"]
 
 Members = dict[str, Any]
 
@@ -80,8 +79,13 @@ def _inside(payload: Payload) -> bytes | None:
         except DECODE_ERRORS:
             return None
     if isinstance(data, str):
-        try:
-            return base64.b64decode(data, validate=True)
-        except (binascii.Error, ValueError):
-            return None
+        return decoded(data)
     return bytes(data) if isinstance(data, bytes | bytearray) else None
+
+
+def decoded(text: str) -> bytes | None:
+    """What base64 says; None where it is none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:  # of which base64's own is a kind
+        return None

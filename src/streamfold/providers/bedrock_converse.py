@@ -9,7 +9,6 @@ members tell. Text and reasoning have no start of their own. Usage follows the s
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
@@ -17,7 +16,7 @@ from streamfold.blocks import Block, Citation, Executor, JSONText, ToolResultBlo
 from streamfold.events import ErrorEvent, StopReason, Usage
 from streamfold.payloads import Payload, compact, read_object
 from streamfold.providers import _usage
-from streamfold.providers._aws import exception, is_exception
+from streamfold.providers._aws import decoded, exception, is_exception
 from streamfold.providers._errors import truncated
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning
 from streamfold.providers._table import BaseNormalizer, text_of
@@ -361,9 +360,7 @@ def _base64(value: Any) -> str:
 
 def _joined(before: str | None, more: str) -> str:
     """One blob of two pieces, each base64 by itself."""
-    if not before:
-        return more
-    try:
-        return base64.b64encode(base64.b64decode(before) + base64.b64decode(more)).decode()
-    except (binascii.Error, ValueError):
-        return before + more
+    parts = (decoded(before or ""), decoded(more))
+    if parts[0] is None or parts[1] is None:
+        return (before or "") + more
+    return base64.b64encode(parts[0] + parts[1]).decode()
