@@ -93,8 +93,11 @@ def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: 
     tail = pieces.tail_to_add_to()
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        nonlocal tail
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if type(payload) is not bytes or not _SHORT < len(payload) <= size or len(tail) > MANY:
+            if type(payload) is not bytes or not _SHORT < len(payload) <= size:
                 return payload
             try:
                 event = decode(payload)
@@ -105,6 +108,8 @@ def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: 
                 return payload
             tail.append(piece)
             add(say(piece))
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         return END
 
     return more

@@ -137,11 +137,11 @@ def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or len(payload) > size:
                 return payload
-            if len(tail) > MANY:
-                tail = pieces.tail_to_add_to()
             try:
                 choice = decode(payload).choices[0]
             except DECODE_ERRORS:
@@ -151,6 +151,8 @@ def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
                 return payload
             tail.append(piece)
             add(say(piece))
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         return END
 
     return more
@@ -161,11 +163,11 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or len(payload) > size:
                 return payload
-            if len(tail) > MANY:
-                tail = pieces.tail_to_add_to()
             try:
                 delta = decode(payload).choices[0].delta
             except DECODE_ERRORS:
@@ -176,6 +178,8 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
                 return payload
             tail.append(piece)
             add(say(piece))
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         return END
 
     return more
@@ -186,11 +190,11 @@ def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or len(payload) > size:
                 return payload
-            if len(tail) > MANY:
-                tail = pieces.tail_to_add_to()
             try:
                 fragment = decode(payload).choices[0].delta.piece[0]
             except DECODE_ERRORS:
@@ -200,6 +204,8 @@ def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object
                 return payload
             tail.append(piece)
             add(say(piece))
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         return END
 
     return more

@@ -950,9 +950,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         tail = pieces.tail_to_add_to()
 
         def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+            nonlocal tail
+            if len(tail) > MANY:
+                tail = pieces.tail_to_add_to()
             expected = self.next_sequence
             for payload in payloads:
-                if type(payload) is not bytes or len(tail) > MANY:
+                if type(payload) is not bytes:
                     break
                 if len(payload) > size and depth_exceeds(payload, depth):
                     break
@@ -969,6 +972,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
                 add(say(piece))
             else:
                 payload = END
+                if len(tail) > MANY:
+                    tail = pieces.tail_to_add_to()
             self.next_sequence = expected
             return payload
 
