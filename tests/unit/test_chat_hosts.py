@@ -53,7 +53,11 @@ PERPLEXITY = {"citations": ["https://a"], "search_results": [{"url": "https://a"
 def perplexity(piece: str, so_far: str, finish: str | None = None, **usage: Any) -> Payload:
     """One of its chunks: the delta, the whole message so far, all sources and the totals once more."""
     return {
-        **chunk(None, id="p", model="sonar", usage={**CHAT_USAGE, **usage}, **PERPLEXITY),
+        "id": "p",
+        "object": "chat.completion.chunk",
+        "model": "sonar",
+        "usage": {**CHAT_USAGE, **usage},
+        **PERPLEXITY,
         "choices": [
             {
                 "index": 0,

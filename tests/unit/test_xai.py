@@ -120,12 +120,24 @@ RESPONSES: Payload = {
     "output_tokens_details": {"reasoning_tokens": 50},
     "cost_in_usd_ticks": 250_000,
 }
+DETAILED: Payload = {
+    **XAI_USAGE,
+    "prompt_tokens_details": {"text_tokens": 12, "audio_tokens": 0, "image_tokens": 0, "cached_tokens": 4},
+    "completion_tokens_details": {
+        "reasoning_tokens": 340,
+        "audio_tokens": 0,
+        "accepted_prediction_tokens": 0,
+        "rejected_prediction_tokens": 0,
+    },
+    "num_sources_used": 3,
+}
 Counts = tuple[int, int, int, int | None, float | None]
 TOTALS: dict[str, tuple[str, Payload, Counts]] = {
     # dialect, usage -> input, output, total, reasoning, cost in dollars
     "chat: reasoning is beside the completion": ("chat", APART, (10, 53, 63, 50, 0.000025)),
     "chat: inside of it, where the total says so": ("chat", TOGETHER, (10, 53, 63, 50, None)),
     "chat: of a recording": ("chat", XAI_USAGE, (12, 342, 354, 340, 0.0037756)),
+    "chat: what else it counts is kept": ("chat", DETAILED, (12, 342, 354, 340, 0.0037756)),
     "chat: no cost is no cost": ("chat", {**TOGETHER, "cost_in_usd_ticks": None}, (10, 53, 63, 50, None)),
     "chat: a cost of nothing (behind Azure)": ("chat", {**TOGETHER, "cost_in_usd_ticks": 0}, (10, 53, 63, 50, 0.0)),
     "responses: the same answer, counted inside": ("responses", RESPONSES, (10, 53, 63, 50, 0.000025)),
@@ -180,6 +192,43 @@ def test_a_search_that_xai_ran_is_not_for_the_caller() -> None:
     assert (search.id, search.name, search.arguments) == ("xs_call_1", "x_keyword_search", '{"q":1}')
     assert (search.executor, search.state, web.executor) == ("provider", "provider", "provider")
     assert (answer.tool_calls, answer.withheld_calls == (), answer.stop.reason) == ((), False, "end")
+
+
+ID = "0a1b2c3d-0000-4000-8000-000000000000"
+SEALED: dict[str, tuple[Payload, str | None]] = {
+    "sealed, where xAI stores nothing": ({"encrypted_content": "e"}, "e"),
+    "not sealed, where it does": ({}, None),
+}
+
+
+@pytest.mark.parametrize(("members", "sealed"), rows(SEALED))
+@pytest.mark.parametrize("listed", [True, False], ids=["listed at the end", "not listed"])
+def test_a_summary_that_nobody_asked_for(members: Payload, sealed: str | None, listed: bool) -> None:
+    """Its ids are of a form of their own, its text ends in a line end, and the terminal list adds nothing to it."""
+    thought = {"type": "reasoning", "id": f"rs_{ID}", "summary": [{"type": "summary_text", "text": "Hm\n"}], **members}
+    said = {
+        "type": "message",
+        "id": f"msg_{ID}",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Hi"}],
+    }
+    stream = numbered(
+        created(ID, "grok"),
+        added(0, type="reasoning", id=f"rs_{ID}", summary=[], status="in_progress"),
+        of("reasoning_summary_text.delta", 0, f"rs_{ID}", summary_index=0, delta="Hm\n"),
+        of("reasoning_summary_text.done", 0, f"rs_{ID}", summary_index=0, text="Hm\n"),
+        finished(0, **thought),
+        added(1, **{**said, "content": [], "status": "in_progress"}),
+        of("output_text.delta", 1, f"msg_{ID}", content_index=0, delta="Hi"),
+        finished(1, **said),
+        completed(*([thought, said] if listed else []), id=ID, model="grok"),
+    )
+    answer = answer_of(stream)
+    reasoning, _ = answer.blocks
+    assert isinstance(reasoning, ReasoningBlock)
+    assert (answer.id, answer.model, answer.text) == (ID, "grok", "Hi")
+    assert (reasoning.text, reasoning.encrypted) == ("Hm\n", sealed)
 
 
 def custom(call_id: str, name: str, item_id: str = "ctc_1") -> list[Payload]:
