@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -153,6 +154,36 @@ def test_a_client_that_has_decoded_the_framing_can_be_read() -> None:
     body = [{"chunk": {"bytes": json.dumps(payload).encode()}} for payload in ANTHROPIC["text"]]
     with streamfold.iter_unified(body, "bedrock-anthropic", framing="messages") as stream:
         assert alike(stream) == alike(read("anthropic", ANTHROPIC["text"]))
+
+
+class ClientStream:
+    """What boto3 hands out: iterated for dicts, closed, and raising what the service sends for an exception."""
+
+    def __init__(self, events: list[Any], failure: Exception | None = None) -> None:
+        self.events, self.failure, self.closed = events, failure, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.events
+        if self.failure is not None:
+            raise self.failure
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_the_stream_of_a_client_is_a_source() -> None:
+    source = ClientStream(CONVERSE["reasoning"])
+    answer = streamfold.fold(source, "bedrock-converse", framing="messages")
+    assert (answer.text, answer.outcome, source.closed) == ("Yes", "complete", 1)
+
+
+def test_what_a_client_raises_comes_through() -> None:
+    source, answer = ClientStream(CONVERSE["text"][:3], OSError("throttled")), streamfold.StreamAccumulator()
+    with pytest.raises(OSError, match="throttled"):
+        streamfold.fold(source, "bedrock-converse", framing="messages", into=answer)
+    assert answer.snapshot().text == "Hello"
+    assert answer.snapshot().error is not None
+    assert source.closed == 1
 
 
 UNWRAPPED: dict[str, tuple[Any, Any]] = {
