@@ -290,9 +290,11 @@ class Answer:
         """Open a block of media."""
         return self._opened(OpenMedia(self._take_index(), "media", choice, meta, mime_type=mime_type))
 
-    def open_transcript(self, source: TranscriptSource = "model", choice: int = 0) -> OpenTranscript:
+    def open_transcript(
+        self, source: TranscriptSource = "model", choice: int = 0, meta: dict[str, Any] | None = None
+    ) -> OpenTranscript:
         """Open a block of spoken words."""
-        return self._opened(OpenTranscript(self._take_index(), "transcript", choice, source=source))
+        return self._opened(OpenTranscript(self._take_index(), "transcript", choice, meta, source=source))
 
     def text(self, block: OpenBlock, piece: str) -> None:
         """A piece of visible text."""

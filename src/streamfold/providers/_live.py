@@ -144,7 +144,7 @@ class LiveNormalizer(BaseNormalizer):
     ends the turns that were open with it, and another one may take the session up.
 
     Attributes:
-        open: The turns that are not over, by number.
+        open: The turns that the wire has not ended, by number.
         opened: How many turns there were so far.
         session: The session as it was last told.
         handle: By which it can be taken up again: the last one that came between two turns, else the last one.
@@ -255,7 +255,8 @@ class LiveNormalizer(BaseNormalizer):
 
     def _mean(self, payload: Payload) -> bool:
         turn = self._turn
-        self.answer.about = turn.number if turn is not None and turn.number in self.open else None
+        goes_on = turn is not None and turn.number in self.open and not turn.ended
+        self.answer.about = turn.number if turn is not None and goes_on else None
         for turn in self.open.values():
             turn.read(payload)
         return self._message(payload)
@@ -274,7 +275,7 @@ class LiveNormalizer(BaseNormalizer):
             reason: Of the close frame.
         """
         out = self.answer.begin([])
-        inside = bool(self.open)
+        inside = any(not turn.ended for turn in self.open.values())
         for turn in list(self.open.values()):
             if not self._ends_well(turn, code):
                 self.end_turn(turn, close_error(code, reason, inside=True))
@@ -307,10 +308,17 @@ class LiveNormalizer(BaseNormalizer):
         return Cursor(turn.id if turn else None, None, self.handle, turn.last_signature if turn else None)
 
     def _fail(self, error: ErrorEvent) -> None:
-        """A fatal error of the turns that are open; where none is, of the session."""
-        turns = list(self.open.values())
+        """A fatal error of the turns that are open; where none is, of the session.
+
+        After a message that could not be read the rest of the turn still comes: the wire ends it, and nothing of it
+        counts.
+        """
+        turns = [turn for turn in self.open.values() if not turn.ended]
         for turn in turns:
-            self.end_turn(turn, error)
+            if error.kind == "protocol":
+                turn.fail(error)
+            else:
+                self.end_turn(turn, error)
         if not turns:
             self.answer.add(error)
 

@@ -64,7 +64,11 @@ def _is_interactions(members: Members, kind: str) -> bool:
     if members.get("object") == "interaction":
         return True
     own = text_of(members.get("event_type"))
-    return own == "error" or (own or kind).startswith(("interaction.", "step.", "content."))
+    events = members.get("events")
+    if isinstance(events, list) and events and not own:  # a message of a WebSocket
+        first = events[0]
+        return isinstance(first, dict) and "event_type" in first
+    return own in ("error", "reconnection_required") or (own or kind).startswith(("interaction.", "step.", "content."))
 
 
 def _is_generate_content(members: Members, kind: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 import msgspec
 
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import Event, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.events import Event, GoAway, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
@@ -115,6 +115,7 @@ class _Event(msgspec.Struct, gc=False):
     metadata: Any = None
     error: Any = None
     object: Any = None
+    events: Any = None
 
 
 _HALVES: Final = ("text", "arguments")
@@ -189,6 +190,8 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         if handler is not None:
             handler(self, event)
             return True
+        if type(event.events) is list and not event.event_type:
+            return self._several(event.events)
         if event.object == "interaction" and not event.event_type:  # a server that did not stream
             self._whole(payload)
             return True
@@ -197,6 +200,13 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         elif kind.startswith("interaction."):  # seen in community code: interaction.requires_action
             self._completed(event)
         return False
+
+    def _several(self, events: list[Any]) -> bool:
+        """A message of a WebSocket may carry several; it comes out as raw too where one of them is unknown, or none."""
+        known = [isinstance(event, dict) and self._mean(event) for event in events if not self.answer.ended]
+        if not all(known) or not known:
+            self.answer.raw(known=False)
+        return any(known)
 
     def _is_new(self, event: _Event, kind: str) -> bool:
         """Count the event; False for one that a new connection only repeats.
@@ -237,7 +247,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _completed(self, event: _Event) -> None:
         interaction = _object(event.interaction)
-        status = text_of(interaction.get("status")) or ("completed" if event.event_type in _ENDS else "")
+        status = text_of(interaction.get("status")) or _ENDS.get(event.event_type, "")
         if not status or status in UNFINISHED:
             self.answer.raw()
             return
@@ -257,6 +267,10 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             self.answer.raw()
         self.answer.stop(0, STATUSES.get(status, "other"), status)
         self.answer.done()
+
+    def _reconnection(self, event: _Event) -> None:
+        """The server closes the connection; the interaction goes on under its id."""
+        self.answer.out.append(GoAway(0))
 
     def _error(self, event: _Event) -> None:
         self._fail(provider_error(event.error, {}))
@@ -603,10 +617,20 @@ EVENTS: Final[Mapping[str, Callable[[GeminiInteractionsNormalizer, _Event], None
     "content.stop": GeminiInteractionsNormalizer._step_stop,
     "interaction.completed": GeminiInteractionsNormalizer._completed,
     "interaction.complete": GeminiInteractionsNormalizer._completed,
+    # over a WebSocket
+    "interaction.connected": GeminiInteractionsNormalizer._created,
+    "interaction.cancelled": GeminiInteractionsNormalizer._completed,
+    "interaction.canceled": GeminiInteractionsNormalizer._completed,
+    "reconnection_required": GeminiInteractionsNormalizer._reconnection,
     "error": GeminiInteractionsNormalizer._error,
 }
 _STARTS: Final = ("interaction.created", "interaction.start")
-_ENDS: Final = ("interaction.completed", "interaction.complete")
+_ENDS: Final = {  # of an interaction whose status they leave out: what it is
+    "interaction.completed": "completed",
+    "interaction.complete": "completed",
+    "interaction.cancelled": "cancelled",
+    "interaction.canceled": "cancelled",
+}
 
 _STEPS: Final[Mapping[str, Callable[[GeminiInteractionsNormalizer, _Step], None]]] = {
     # Besides these: images, audio, video and documents are media, every ``*_call`` is a call, every ``*_result`` a

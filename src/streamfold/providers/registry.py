@@ -40,6 +40,8 @@ PROVIDERS: Final[Mapping[str, Dialect]] = {
     "bedrock-text": Dialect("bedrock_invoke", "BedrockTextNormalizer"),
     "cohere": Dialect("cohere", "CohereNormalizer"),
     "ollama": Dialect("ollama", "OllamaNormalizer"),
+    "gemini-live": Dialect("gemini_live", "GeminiLiveNormalizer", "messages"),
+    "lyria": Dialect("lyria", "LyriaNormalizer", "messages"),
 }
 """A new provider is a file beside this one and a row here."""
 
