@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -906,6 +906,24 @@ def test_findings_come_as_soon_as_they_are_sure() -> None:
     assert linter.feed(frame(CHAT[1])) == []
     assert [finding.code for finding in linter.close()] == ["truncated"]
     assert linter.close() == []
+
+
+def test_nothing_is_read_ahead_and_the_source_is_closed() -> None:
+    told: list[int] = []
+
+    def reads() -> Iterator[bytes]:
+        try:
+            for number in range(9):
+                told.append(number)
+                yield frame(CHAT[0]) if number == 0 else b"data: 7\n\n"
+        finally:
+            told.append(-1)
+
+    with check(reads(), "openai-chat") as found:
+        assert told == []
+        assert next(found).code == "not_an_object"
+        assert told == [0, 1]
+    assert told == [0, 1, -1]
 
 
 @pytest.mark.parametrize("how", ["cut", "cancel"])
