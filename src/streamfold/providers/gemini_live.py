@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from streamfold.events import ErrorEvent, Interrupted, Session, StopReason, Usage
-from streamfold.payloads import BadJSON, DepthExceeded, Payload, compact, read_object
+from streamfold.payloads import BadJSON, DepthExceeded, Payload, as_text, compact, read_object
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._live import LiveNormalizer, TurnAnswer
@@ -275,7 +275,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         turn = self._answering()
         call = turn.open_call(id_of(members.get("id")), name or "function")
         if isinstance(arguments, dict) and arguments:
-            turn.arguments(call, compact(cast("Members", arguments)))
+            turn.arguments(call, as_text(cast("Members", arguments)))
         self.finish_call(turn, call, incomplete=not name or "partialArgs" in members)
         if members.keys() - {"id", "name", "args"}:
             self.answer.raw()

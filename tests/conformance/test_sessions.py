@@ -1,0 +1,86 @@
+"""Every recorded session of a surface that is known folds to its facts, whatever form its messages come in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamfold
+from streamfold.providers.registry import PROVIDERS
+from tests.conftest import SHARED
+from tests.evidence import lines
+from tests.live import DOUBTED, NOT_YET, broken, differences, recordings, tell
+from tests.reading import alike
+
+SESSIONS = dict(recordings(SHARED))
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "text": json.dumps,
+    "a binary frame": lambda frame: json.dumps(frame, ensure_ascii=False).encode(),
+    "decoded": lambda frame: frame,
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_folds_to_its_facts(name: str, form: Any, record_property: Any) -> None:
+    recording = SESSIONS[name]
+    told = tell(recording, form)
+    found = [line for line in differences(told, recording) if not line.startswith(DOUBTED.get(name, ("-",)))]
+    assert not found
+    assert not broken(told.events, closed=False)
+    record_property("ran", "sessions=1")
+    record_property("ran", f"facts={len(recording.facts)}")
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_is_the_same_in_every_form_of_its_messages(name: str) -> None:
+    first, *others = (tell(SESSIONS[name], form).events for form in FORMS.values())
+    for other in others:
+        assert [told.turn for told in other] == [told.turn for told in first]
+        assert alike([told.event for told in other]) == alike([told.event for told in first])
+
+
+@pytest.mark.parametrize("name", [name for name in SESSIONS if SESSIONS[name].facts["connections"] == 1])
+def test_a_reading_goes_on_after_a_turn_and_says_what_the_session_says(name: str) -> None:
+    recording = SESSIONS[name]
+    provider: Any = recording.facts["provider"]
+    told = tell(recording, client=False)
+    with streamfold.iter_unified(list(map(json.dumps, recording.frames())), provider, framing="messages") as stream:
+        events = list(stream)
+    said = [told.event for told in told.events]
+    assert lines(events[: len(said)]) == lines(said)
+    assert all(event.type in ("block_end", "error", "done", "media_delta") for event in events[len(said) :])
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_close_leaves_no_turn_open_and_cuts_those_that_were(name: str) -> None:
+    """Dropped at every message: the turns that were open are truncated, all others stand as they stood."""
+    recording = SESSIONS[name]
+    provider = recording.facts["provider"]
+    for count in range(len(recording.frames()) + 1):
+        session = streamfold.LiveSession(provider)
+        events = [told for frame in recording.frames()[:count] for told in session.feed(frame)]
+        before = [turn.outcome for turn in session.turns]
+        events += (last := session.close(1006))
+        assert not broken(events)
+        after = [turn.outcome for turn in session.turns]
+        assert "open" not in after
+        assert [b for b, a in zip(before, after, strict=True) if b != "open" and a != b] == []
+        errors = [told.event for told in last if isinstance(told.event, streamfold.ErrorEvent)]
+        assert all(error.retryable and error.status == 1006 for error in errors)
+
+
+def test_the_sessions_are_there(shared: Path) -> None:
+    documents = [json.loads(path.read_text()) for path in (shared / "expected").glob("*.json")]
+    known = {
+        f"{document['folder']}/{file}"
+        for document in documents
+        for file, facts in document["captures"].items()
+        if file.endswith(".jsonl") and facts["provider"] in PROVIDERS and document["folder"] not in NOT_YET
+    }
+    assert SESSIONS.keys() == known
+    assert {name.partition("/")[0] for name in known} >= {"gemini-live", "gemini-live-interactions", "lyria-realtime"}
