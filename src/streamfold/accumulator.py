@@ -97,16 +97,16 @@ class _OpenText(_Open):
     def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
         super().__init__(index, kind, choice, meta)
         self.pieces = Pieces()
-        self.citations: tuple[Citation, ...] = ()
+        self.citations: list[Citation] = []  # only ever appended to
 
     def state(self) -> Any:
-        return self.kind, self.choice, self.meta, self.pieces.view(), self.citations
+        return self.kind, self.choice, self.meta, self.pieces.view(), (self.citations, len(self.citations))
 
     def make(self, state: Any, complete: bool) -> Block:
-        kind, choice, meta, view, citations = state
+        kind, choice, meta, view, (citations, cited) = state
         if kind == "refusal":
             return RefusalBlock(self.index, joined(view), choice, complete, meta)
-        return TextBlock(self.index, joined(view), citations, choice, complete, meta)
+        return TextBlock(self.index, joined(view), tuple(citations[:cited]), choice, complete, meta)
 
 
 class _OpenReasoning(_Open):
@@ -497,7 +497,7 @@ class StreamAccumulator:
             self._misplaced(event.index, "is of another kind")
         elif block is not None:
             self._touch(block)
-            block.citations = (*block.citations, event)
+            block.citations.append(event)
 
     def _call_delta(self, event: ToolCallDelta) -> None:
         call = self._block(event.index, _OpenCall, "tool_call")
