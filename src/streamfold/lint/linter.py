@@ -21,6 +21,7 @@ from streamfold.events import (
     Event,
     Raw,
     Restart,
+    Start,
     ToolCallDone,
     ToolCallStart,
     Usage,
@@ -267,7 +268,8 @@ class Linter:
         frame, events, self._offset = found
         if frame is None:
             self._offset = self._cause(events)
-        if frame is not None and not self._over:
+        over = self._over and self._decoder.ended  # a live session goes on after each turn
+        if frame is not None and not over:
             members = self._members(frame.data)
             failed = any(isinstance(event, ErrorEvent) and event.fatal for event in events)
             if self._check is not None and not failed:  # an error's own members are the provider's business
@@ -363,6 +365,12 @@ class Linter:
         if not event.valid and event.executor == "client":
             self._bad_calls.append(event.name)
 
+    def _start(self, event: Start) -> None:
+        if self._over:  # another turn
+            self._over, self._usage = False, None
+            self._ids.clear()
+            self._bad_calls.clear()
+
     def _restart(self, event: Restart) -> None:
         self._ids.clear()
         self._bad_calls.clear()
@@ -419,6 +427,7 @@ _EVENTS: Final[Mapping[type[Event], Callable[[Linter, Any], None]]] = {
     ErrorEvent: Linter._error,
     ToolCallStart: Linter._call_start,
     ToolCallDone: Linter._call_done,
+    Start: Linter._start,
     Restart: Linter._restart,
     Usage: Linter._totals,
     Raw: Linter._unknown,
