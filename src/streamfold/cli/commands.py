@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, Final, TypeAlias
 
 import click
@@ -24,11 +24,12 @@ from streamfold import (
 from streamfold.cli._input import Input, told_framing
 from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
 from streamfold.cli._page import page
+from streamfold.cli._sessions import RecordedSession, told_session
 from streamfold.decoder import FRAMINGS
 from streamfold.lint.linter import check as findings_in
 from streamfold.providers.registry import PROVIDERS
 from streamfold.views.lines import neutral_json, one_line
-from streamfold.views.terminal import Drawing, error_line
+from streamfold.views.terminal import Drawing, error_line, events_of
 
 __all__ = ["main"]
 
@@ -113,22 +114,26 @@ def fold(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) -> 
     says how it ended and what it cost.
     """
     source = Input(file, chunk)
+    with source.reading():
+        recorded, chunks = _told_session(source, settings)
+        if recorded:
+            return _fold_session(chunks, settings, as_json=as_json)
     if as_json:
-        answer, broken_off_by = _folded(source, settings, _ignore)
+        answer, broken_off_by = _folded(source, chunks, settings, _ignore)
         _print_json(answer.to_json().encode())
         return _report(answer, broken_off_by)
     drawing, where = Drawing(), page()
     source.before_read = lambda: where.show(drawing, source.progress())
-    answer, broken_off_by = _folded(source, settings, drawing.push)
+    answer, broken_off_by = _folded(source, chunks, settings, drawing.push)
     where.finish(drawing, answer)
     return _report(answer, broken_off_by, seen=where.seen_with_errors)
 
 
 def _folded(
-    source: Input, settings: dict[str, Any], see: Callable[[Event], object]
+    source: Input, chunks: Iterator[bytes], settings: dict[str, Any], see: Callable[[Event], object]
 ) -> tuple[Snapshot, BaseException | None]:
     """The answer as far as it came, and what broke the reading off."""
-    stream = iter_unified(source, raw="none", **settings)
+    stream = iter_unified(chunks, raw="none", **settings)
     with source.reading():
         try:
             with stream:
@@ -160,12 +165,72 @@ def events(file: IO[bytes], chunk: int | None, **settings: Any) -> int:
     source = Input(file, chunk)
     source.before_read = sys.stdout.flush
     code = COMPLETE
-    with source.reading(), iter_unified(source, **settings) as stream:
-        for event in stream:
-            _print_json(encode_event(event))
-            if isinstance(event, ErrorEvent) and event.kind != "transport":  # whose exception follows, and says more
-                complain(error_line(event) if event.fatal else f"warning: {error_line(event)}")
-                code = FAULTY if event.fatal else code
+    with source.reading():
+        recorded, chunks = _told_session(source, settings)
+        if recorded:
+            return _session_events(chunks, settings)
+        with iter_unified(chunks, **settings) as stream:
+            for event in stream:
+                _print_json(encode_event(event))
+                if event.type == "error" and event.kind != "transport":  # whose exception follows, and says more
+                    code = _complain_of(event) or code
+    return code
+
+
+def _complain_of(error: ErrorEvent) -> int:
+    complain(error_line(error) if error.fatal else f"warning: {error_line(error)}")
+    return FAULTY if error.fatal else COMPLETE
+
+
+# -- recorded sessions ------------------------------------------------------------------------------------------------
+
+
+def _told_session(source: Input, settings: dict[str, Any]) -> tuple[bool, Iterator[bytes]]:
+    chunks = iter(source)
+    return told_session(chunks) if settings["framing"] in ("auto", "messages") else (False, chunks)
+
+
+def _session_of(chunks: Iterator[bytes], settings: dict[str, Any], **more: Any) -> RecordedSession:
+    return RecordedSession(chunks, settings["provider"], max_frame_bytes=settings["max_frame_bytes"], **more)
+
+
+def _session_events(chunks: Iterator[bytes], settings: dict[str, Any]) -> int:
+    """Each event with its turn, a line of JSON; null where it is the session's."""
+    code = COMPLETE
+    try:
+        for turn, event in _session_of(chunks, settings, raw=settings["raw"]):
+            _print_json(b'%b,"turn":%b}' % (encode_event(event)[:-1], msgspec.json.encode(turn)))
+            if isinstance(event, ErrorEvent):
+                code = _complain_of(event) or code
+    except FramingError as fault:
+        complain(str(fault))
+        return FAULTY
+    return code
+
+
+def _fold_session(chunks: Iterator[bytes], settings: dict[str, Any], *, as_json: bool) -> int:
+    """All turns of a session; its members in JSON are those of the last turn."""
+    recorded = _session_of(chunks, settings, raw="none", max_turns=None)
+    code = COMPLETE
+    broken: FramingError | None = None
+    try:
+        for _, event in recorded:
+            if isinstance(event, ErrorEvent):
+                code = _complain_of(event) or code
+    except FramingError as fault:
+        broken = fault
+    turns = recorded.session.turns
+    if as_json:
+        last = recorded.session.snapshot().to_json().encode()
+        _print_json(b'%b,"turns":[%b]}' % (last[:-1], b",".join(turn.to_json().encode() for turn in turns)))
+    for turn in () if as_json else turns:
+        drawing = Drawing()
+        for event in events_of(turn):
+            drawing.push(event)
+        page().finish(drawing, turn)
+    if broken is not None:
+        complain(str(broken))
+        return FAULTY
     return code
 
 

@@ -33,7 +33,7 @@ from streamfold.snapshot import Snapshot
 from streamfold.views.lines import BLANK, Line, Span, line_of, one_line, wrap
 from streamfold.views.parts import GROWN_BY, PART_OF, CallPart, Part
 
-__all__ = ["Drawing", "draw", "error_line", "usage_line"]
+__all__ = ["Drawing", "draw", "error_line", "events_of", "usage_line"]
 
 _CHOICES_SHOWN: Final = 8
 _SAY_LITTLE: Final = ("refusal", "other")
@@ -51,10 +51,16 @@ _WITHHELD: Final[Mapping[str, str]] = {
 def draw(answer: Snapshot) -> list[Line]:
     """The whole answer: its blocks in order, then what was withheld, the error and the usage."""
     drawing = Drawing()
-    drawing.push(Start(answer.surface or "unknown", answer.id, answer.model))
-    for block in answer.blocks:
-        drawing.push(BlockEnd(block.index, block))
+    for event in events_of(answer):
+        drawing.push(event)
     return [*drawing.take(), *drawing.finish(answer)]
+
+
+def events_of(answer: Snapshot) -> Iterator[Event]:
+    """What a drawing has to be told of an answer that is there already."""
+    yield Start(answer.surface or "unknown", answer.id, answer.model)
+    for block in answer.blocks:
+        yield BlockEnd(block.index, block)
 
 
 class Drawing:
