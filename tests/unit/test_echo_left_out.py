@@ -562,7 +562,7 @@ NO_SURFACE.push(TextDelta(0, "Hi."))
 
 @pytest.mark.parametrize(
     "answer",
-    [NO_SURFACE.snapshot(), StreamAccumulator().snapshot(), made("gemini-live", TextBlock(0, "Hi.")), made("unknown")],
+    [NO_SURFACE.snapshot(), StreamAccumulator().snapshot(), made("lyria", TextBlock(0, "Hi.")), made("unknown")],
     ids=["of one's own mapping", "of nothing", "of a live surface", "of nobody knows what"],
 )
 def test_an_answer_of_no_surface_goes_nowhere(answer: Snapshot) -> None:

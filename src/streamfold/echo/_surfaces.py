@@ -10,7 +10,10 @@ from streamfold.echo._items import Surface, Turn
 from streamfold.errors import UsageError
 from streamfold.snapshot import Snapshot
 
-__all__ = ["surface_of", "turn_of"]
+__all__ = ["ONE_BY_ONE", "surface_of", "turn_of"]
+
+ONE_BY_ONE: Final = frozenset({"gemini-live"})
+"""Surfaces of sessions, which go on while calls wait: a result may be sent as soon as it is there."""
 
 _MODULES: Final[Mapping[str, str]] = {
     "anthropic": "anthropic",
@@ -18,6 +21,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "cohere": "cohere",
     "gemini": "gemini",
     "gemini-interactions": "gemini_interactions",
+    "gemini-live": "gemini_live",
     "ollama": "ollama",
     "openai-chat": "openai_chat",
     "openai-responses": "openai_responses",

@@ -18,14 +18,11 @@ from streamfold.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
+from streamfold.echo._google import function_response
 from streamfold.echo._items import (
     Answered,
     Item,
-    ToolResult,
     Turn,
-    Waiting,
-    json_value,
-    members_of,
     meta_of,
     object_of,
     value_of,
@@ -53,25 +50,8 @@ def items(turn: Turn) -> list[Item]:
 
 def results(turn: Turn, answered: Iterable[Answered]) -> list[Item]:
     """One content with all of them: as many responses are wanted as there were calls."""
-    parts = [{"functionResponse": _response(block, result)} for block, result in answered]
+    parts = [{"functionResponse": function_response(block, result)} for block, result in answered]
     return [{"role": "user", "parts": parts}] if parts else []
-
-
-def _response(block: Waiting, result: ToolResult) -> Item:
-    item: Item = {"name": block.name}
-    if "synthetic_id" not in meta_of(block):
-        item["id"] = block.id
-    if result.native:
-        return {**item, **members_of(result)}
-    return {**item, "response": _object(result)}
-
-
-def _object(result: ToolResult) -> Item:
-    """The response is an object; the page names ``output`` for what is none, and ``error`` for what went wrong."""
-    content = json_value(result.content)
-    if result.is_error:
-        return {"error": content}
-    return cast("Item", content) if isinstance(content, dict) else {"output": content}
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------

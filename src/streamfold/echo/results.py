@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from streamfold.blocks import ApprovalBlock, ToolCallBlock
 from streamfold.echo._items import Item, ToolResult, Turn, waiting
-from streamfold.echo._surfaces import surface_of, turn_of
+from streamfold.echo._surfaces import ONE_BY_ONE, surface_of, turn_of
 from streamfold.errors import UsageError
 from streamfold.snapshot import Snapshot
 
@@ -17,7 +17,8 @@ def tool_results(answer: Snapshot, results: Mapping[str, object], *, choice: int
     """The items that answer the calls of an answer, in the shape its provider wants.
 
     They follow ``answer.echo()`` in the next request. All results go in at once: no provider goes on before every call
-    of the turn has its answer, and some want them in one message.
+    of the turn has its answer, and some want them in one message. Of a live session they are what to send, and it takes
+    them one by one.
 
     Args:
         answer: The answer that made the calls.
@@ -37,7 +38,9 @@ def tool_results(answer: Snapshot, results: Mapping[str, object], *, choice: int
     for unknown in results.keys() - {block.id for block in waiting(turn)}:
         raise UsageError(f"a result names {unknown!r}, {_why_not(turn, unknown)}")
     missing = [block.id for block in wanted if block.id not in results]
-    if missing:
+    if missing and answer.surface in ONE_BY_ONE:
+        wanted = [block for block in wanted if block.id in results]
+    elif missing:
         raise UsageError(f"no result for {', '.join(map(repr, missing))}: each call of the turn wants one")
     return surface.results(turn, [(block, _result(results[block.id])) for block in wanted])
 
