@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, SupportsIndex, Unpack
 
 from streamfold.events import ErrorEvent, Event, GoAway, Session, ToolCallCancelled
-from streamfold.payloads import Payload
+from streamfold.payloads import Payload, sanitize
 from streamfold.providers._answer import Answer, NormalizerSettings
 from streamfold.providers._closes import QUIET, close_error
 from streamfold.providers._errors import truncated
@@ -33,10 +33,12 @@ class SessionAnswer(Answer):
     Attributes:
         owners: Place in the batch -> number of the turn; an event without a row is the session's.
         about: The turn that the payload being read is about, whose its ``raw`` is; None: no turn's.
+        member: Of the payload, which is being read: names its ``raw`` where nothing else does.
     """
 
     started = True  # a session has no start: its turns have
     about: int | None = None
+    member = ""
 
     def __init__(self, surface: str, settings: NormalizerSettings) -> None:
         super().__init__(surface, settings)
@@ -56,7 +58,7 @@ class SessionAnswer(Answer):
     def raw(self, *, index: int | None = None, name: str = "", known: bool = True) -> None:
         """Hand out the payload, once at most, as one of the turn that it is about. See :meth:`Answer.raw`."""
         place = len(self.out)
-        super().raw(index=index, name=name, known=known)
+        super().raw(index=index, name=sanitize(name or self.member), known=known)
         if len(self.out) > place and self.about is not None:
             self.owners[place] = self.about
 
@@ -76,6 +78,11 @@ class TurnAnswer(Answer):
         self._session = session
         self._mine: list[Event] = _Mine(session, number)
         self.out = self._mine
+
+    @property
+    def failed(self) -> bool:
+        """Whether a fatal error ended it: nothing more can be said of it."""
+        return self.ended and self.out is not self._mine
 
     def read(self, payload: Payload) -> None:
         """This payload is being read."""
@@ -257,6 +264,7 @@ class LiveNormalizer(BaseNormalizer):
         turn = self._turn
         goes_on = turn is not None and turn.number in self.open and not turn.ended
         self.answer.about = turn.number if turn is not None and goes_on else None
+        self.answer.member = ""
         for turn in self.open.values():
             turn.read(payload)
         return self._message(payload)

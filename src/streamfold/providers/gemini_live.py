@@ -13,7 +13,7 @@ Source: the vendor's Live API reference, its Python client's types, and recorded
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -78,14 +78,14 @@ class GeminiLiveNormalizer(LiveNormalizer):
         known = False
         for name, read in MEMBERS.items():
             if name in message:
-                known = True
+                known, self.answer.member = True, name
                 read(self, message[name])
         self._complete(_object(message.get("serverContent")))
         if message.get("error") or (message.get("code") and not known):  # in no reference, and told all the same
             self._fail(provider_error(message.get("error"), message))
             return True
-        if message.keys() - MEMBERS.keys():
-            self.answer.raw(known=False)
+        if others := [name for name in message if name not in MEMBERS]:
+            self.answer.raw(name=others[0], known=False)
         return known
 
     # -- turns --------------------------------------------------------------------------------------------------------
@@ -182,8 +182,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         self.answer.about = None
         members = _object(value)
         self.tell(Session(id_of(members.get("sessionId")) or self.session.id))
-        if members.keys() - {"sessionId"}:
-            self.answer.raw()
+        self._beside(members, {"sessionId"})
 
     def _content(self, value: Any) -> None:
         content = _object(value)
@@ -199,8 +198,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         if content.get("interrupted") is True:
             self._interrupt()
         silent = _SILENT_AT_THE_END if content.get("turnComplete") is True else _SILENT
-        if any(content[name] not in (None, {}) for name in content.keys() - silent):
-            self.answer.raw()
+        self._beside(content, silent)
 
     def _part(self, part: Members) -> None:
         text, data = part.get("text"), _object(part.get("inlineData"))
@@ -217,8 +215,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         signature = text_of(part.get("thoughtSignature"))
         if signature and self._turn is not None:
             self._turn.last_signature = signature
-        if part.keys() - _SILENT_IN_A_PART:
-            self.answer.raw()
+        self._beside(part, _SILENT_IN_A_PART)
 
     def _media(self, mime_type: str | None, data: str) -> None:
         turn = self._answering(goes_on=True)
@@ -243,8 +240,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
             self._end_tracks(source)
         if source == "model" and (piece or finished):
             self._finished = finished
-        if words.keys() - _SILENT_IN_WORDS:
-            self.answer.raw()
+        self._beside(words, _SILENT_IN_WORDS)
 
     def _interrupt(self) -> None:
         """The user broke in: what the model was saying is cut."""
@@ -277,8 +273,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         if isinstance(arguments, dict) and arguments:
             turn.arguments(call, as_text(cast("Members", arguments)))
         self.finish_call(turn, call, incomplete=not name or "partialArgs" in members)
-        if members.keys() - {"id", "name", "args"}:
-            self.answer.raw()
+        self._beside(members, {"id", "name", "args"})
 
     def _cancellation(self, value: Any) -> None:
         ids = _object(value).get("ids")
@@ -302,8 +297,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         members = _object(value)
         handle = id_of(members.get("newHandle")) or None
         self.tell(Session(self.session.id, members.get("resumable") is True, handle), can_resume=True)
-        if members.keys() - {"newHandle", "resumable"}:
-            self.answer.raw()
+        self._beside(members, {"newHandle", "resumable"})
 
     def _leave(self, value: Any) -> None:
         self.go_away(_milliseconds(_object(value).get("timeLeft")))
@@ -311,6 +305,11 @@ class GeminiLiveNormalizer(LiveNormalizer):
     def _nothing(self, value: Any) -> None:
         """Means nothing to an answer."""
         self.answer.raw()
+
+    def _beside(self, members: Members, read: Container[str]) -> None:
+        """What is there besides the members that were read has no meaning of its own."""
+        if others := [name for name, value in members.items() if value is not None and name not in read]:
+            self.answer.raw(name=others[0])
 
     # -- tracks -------------------------------------------------------------------------------------------------------
 

@@ -44,13 +44,13 @@ class LyriaNormalizer(LiveNormalizer):
         known = False
         for name, read in MEMBERS.items():
             if name in message:
-                known = True
+                known, self.answer.member = True, name
                 read(self, message[name])
         if not known and message.get("error"):
             self._fail(provider_error(message["error"], message))
             return True
-        if message.keys() - MEMBERS.keys():
-            self.answer.raw(known=known)
+        if unknown := [name for name in message if name not in MEMBERS]:
+            self.answer.raw(name=unknown[0], known=False)
         return known
 
     def _setup(self, value: Any) -> None:
