@@ -124,10 +124,11 @@ class GeminiLiveNormalizer(LiveNormalizer):
         said, content of the model, an empty ``serverContent`` (newer models begin their turns with one), what the
         client sent, ``finished`` words, or a new connection.
         """
-        if self._current() is None and self._turn is not None and not self._fresh and not self._finished:
-            self.answer.about = self._turn.number
-            return self._turn
-        return self._answering()
+        turn = self._turn
+        if turn is None or turn.number in self.open or turn.failed or self._fresh or self._finished:
+            return self._answering()
+        self.answer.about = turn.number
+        return turn
 
     def _close_late(self) -> None:
         """Nothing more comes late."""
