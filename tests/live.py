@@ -30,7 +30,7 @@ from streamfold.providers.registry import PROVIDERS
 from tests.evidence import same_text
 from tests.promises import LIVE, Reader
 
-NOT_YET: Final = ("responses-ws",)
+NOT_YET: Final = ()
 """Folders whose provider is known by another surface of its."""
 
 LATE: Final = ("block_start", "transcript_delta", "block_end", "usage", "tool_call_cancelled", "interrupted", "raw")

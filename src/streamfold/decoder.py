@@ -38,7 +38,7 @@ from streamfold.providers._aws import exception
 from streamfold.providers._errors import error_body
 from streamfold.providers._table import END, CloseHow, Cursor
 from streamfold.providers.by_shape import shape_of
-from streamfold.providers.registry import Provider, framing_of, normalizer
+from streamfold.providers.registry import Provider, framing_of, normalizer, of_messages
 from streamfold.snapshot import Snapshot
 from streamfold.think_tags import ThinkTags
 
@@ -194,7 +194,8 @@ class StreamDecoder:
             self._tags = ThinkTags()
         self._settings = settings
         ours: Any = {name: value for name, value in settings.items() if name in _OF_NORMALIZER}
-        self._normalizer = normalizer(provider, **ours)
+        make = of_messages if self._framing == "messages" else normalizer
+        self._normalizer = make(provider, **ours)
 
     # -- in -----------------------------------------------------------------------------------------------------------
 

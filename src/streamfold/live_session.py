@@ -18,7 +18,7 @@ from streamfold.providers._answer import RawMode
 from streamfold.providers._closes import QUIET, close_error
 from streamfold.providers._live import SESSION_EVENTS, LiveNormalizer
 from streamfold.providers._table import Normalizer
-from streamfold.providers.registry import Provider, normalizer
+from streamfold.providers.registry import Provider, normalizer, of_messages
 from streamfold.snapshot import Snapshot
 
 __all__ = ["LiveSession", "SessionSettings", "TurnEvent"]
@@ -81,7 +81,7 @@ class LiveSession:
         self._max_turns = settings.get("max_turns", limits.MAX_TURNS)
         self._messages = WholeMessages(max_frame_bytes=settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES))
         ours: Any = {name: value for name, value in settings.items() if name not in ("max_frame_bytes", "max_turns")}
-        made = normalizer(provider, **ours)
+        made = of_messages(provider, **ours)
         self._reader: LiveNormalizer | _OneAnswerEach
         if isinstance(made, LiveNormalizer):
             self._reader = made

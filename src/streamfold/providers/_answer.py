@@ -337,9 +337,9 @@ class Answer:
         if whole[kept:] or len(told) > kept:
             self.transcript(block, whole[kept:], final=final, replaces=len(told) - kept)
 
-    def media(self, block: OpenMedia, piece: str) -> None:
-        """A piece of base64."""
-        self._media(block, block.decode(piece))
+    def media(self, block: OpenMedia, piece: str | bytes) -> None:
+        """A piece of base64, or of the data itself."""
+        self._media(block, block.decode(piece) if isinstance(piece, str) else piece)
 
     def media_url(self, block: OpenMedia, url: str) -> None:
         """Media that lies elsewhere."""

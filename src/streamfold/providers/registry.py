@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
@@ -11,7 +11,7 @@ from streamfold.errors import UsageError
 from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._table import Cursor, Normalizer
 
-__all__ = ["PROVIDERS", "Dialect", "Provider", "framing_of", "normalizer"]
+__all__ = ["PROVIDERS", "Dialect", "Provider", "framing_of", "normalizer", "of_messages"]
 
 Provider: TypeAlias = str | Callable[..., Normalizer]
 """The name of a provider, or what makes a normaliser of one's own: a class, called with the settings."""
@@ -42,8 +42,15 @@ PROVIDERS: Final[Mapping[str, Dialect]] = {
     "ollama": Dialect("ollama", "OllamaNormalizer"),
     "gemini-live": Dialect("gemini_live", "GeminiLiveNormalizer", "messages"),
     "lyria": Dialect("lyria", "LyriaNormalizer", "messages"),
+    "openai-realtime": Dialect("openai_realtime", "OpenAIRealtimeNormalizer", "messages"),
+    "xai-realtime": Dialect("openai_realtime", "XAIRealtimeNormalizer", "messages"),
+    "xai-stt": Dialect("xai_speech", "XAISpeechToTextNormalizer", "messages"),
+    "xai-tts": Dialect("xai_speech", "XAITextToSpeechNormalizer", "messages"),
 }
 """A new provider is a file beside this one and a row here."""
+
+IN_LANES: Final[Mapping[str, str]] = {"openai-responses": "openai-responses", "xai": "openai-responses"}
+"""Providers whose WebSockets carry many responses -> the dialect of each."""
 
 
 def normalizer(
@@ -57,6 +64,24 @@ def normalizer(
     if not isinstance(provider, str) and not callable(provider):  # pyright: ignore[reportUnnecessaryComparison]
         raise UsageError(f"a provider is a name or what makes a normaliser, not {provider!r}")
     made: Normalizer = (_class_of(provider) if isinstance(provider, str) else provider)(after=after, **settings)
+    return made
+
+
+def of_messages(
+    provider: Provider, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]
+) -> Normalizer:
+    """The same for whole messages, as a WebSocket hands them over, which may be those of many answers.
+
+    Who has a cursor goes on with one answer: those of a WebSocket have none.
+
+    Raises:
+        UsageError: As :func:`normalizer`.
+    """
+    dialect = IN_LANES.get(provider) if isinstance(provider, str) else None
+    if dialect is None or after is not None:
+        return normalizer(provider, after=after, **settings)
+    lanes = import_module("streamfold.providers._lanes").LanesNormalizer
+    made: Normalizer = lanes(partial(normalizer, dialect, **settings), **settings)
     return made
 
 
