@@ -91,7 +91,7 @@ class LiveSession:
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
-    def feed(self, message: bytes | str | dict[str, Any]) -> list[TurnEvent]:
+    def feed(self, message: bytes | bytearray | memoryview | str | dict[str, Any]) -> list[TurnEvent]:
         """Take in the next message of the server; the events that it causes.
 
         Args:

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 import msgspec
 
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import Event, GoAway, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.events import Event, GoAway, Raw, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
@@ -204,6 +204,9 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
     def _several(self, events: list[Any]) -> bool:
         """A message of a WebSocket may carry several; it comes out as raw too where one of them is unknown, or none."""
         known = [isinstance(event, dict) and self._mean(event) for event in events if not self.answer.ended]
+        told = self.answer.out[self.answer.before :]
+        if not all(known) and not any(isinstance(event, Raw) for event in told):
+            self.answer.meant = False  # others of them mean something
         if not all(known) or not known:
             self.answer.raw(known=False)
         return any(known)

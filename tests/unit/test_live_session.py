@@ -1,0 +1,386 @@
+"""Sessions: turns and what is of none, closes by their codes, bounds, surfaces that give one answer a connection."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import streamfold
+from streamfold import (
+    BlockEnd,
+    BlockStart,
+    Done,
+    ErrorEvent,
+    GoAway,
+    LiveSession,
+    MediaBlock,
+    MediaDelta,
+    Session,
+    Snapshot,
+    Start,
+    TextBlock,
+    TextDelta,
+    ToolCallBlock,
+    ToolCallCancelled,
+    ToolResult,
+    TranscriptDelta,
+    TurnEvent,
+    Usage,
+    UsageError,
+    tool_results,
+)
+from streamfold.accumulator import StreamAccumulator
+from streamfold.providers._closes import CLOSES, Meaning, meaning_of
+from streamfold.providers.lyria import MIME_TYPE
+from tests.live import broken
+from tests.reading import done, raw
+
+SPOKEN = {"serverContent": {"outputTranscription": {"text": "Hi"}}}
+END = {"serverContent": {"turnComplete": True}}
+
+
+# -- closes -----------------------------------------------------------------------------------------------------------
+
+MEANINGS: dict[str, tuple[int | None, str, Meaning]] = {
+    "none": (None, "", Meaning("transport", True)),
+    "unknown": (4000, "", Meaning("provider", False)),
+    "a quota": (1011, "You exceeded your current quota", Meaning("provider", False)),
+    "a deadline": (1011, "Deadline expired before operation could complete.", Meaning("provider", True)),
+    "a fault": (1011, "", Meaning("provider", True)),
+    "no such model": (1008, "models/x is not found for API version v1beta", Meaning("provider", False)),
+    "not for this": (1008, "is not supported for bidiGenerateContent", Meaning("provider", False)),
+    "broken off": (1008, "The operation was aborted", Meaning("provider", True)),
+    "a policy": (1008, "policy", Meaning("provider", False)),
+    "a reason alone decides nothing": (1012, "quota", Meaning("provider", True)),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "meaning"), MEANINGS.values(), ids=MEANINGS)
+def test_what_a_close_means(code: int | None, reason: str, meaning: Meaning) -> None:
+    assert meaning_of(code, reason) == meaning
+
+
+@pytest.mark.parametrize("code", [None, 3000, 4000, *CLOSES])
+def test_a_close_inside_a_turn_is_a_truncation_whatever_its_code(code: int | None) -> None:
+    session = LiveSession("gemini-live")
+    session.feed(SPOKEN)
+    (_, end), (turn, error) = session.close(code, "why")
+    assert isinstance(end, BlockEnd)
+    assert isinstance(error, ErrorEvent)
+    assert (turn, error.kind, error.fatal, error.status) == (0, "truncated", True, code)
+    assert (error.retryable, "why" in error.message) == (meaning_of(code, "why").retryable, True)
+    assert session.snapshot().outcome == "truncated"
+    assert session.close(code) == ([] if code in (None, 1000, 1001) else session.close(code))
+
+
+@pytest.mark.parametrize("code", CLOSES)
+def test_a_close_between_two_turns_is_an_error_where_its_code_says_so(code: int) -> None:
+    session = LiveSession("gemini-live")
+    for frame in (SPOKEN, END):
+        session.feed(frame)
+    events = session.close(code)
+    assert [(turn, event.type) for turn, event in events] == ([] if code in (1000, 1001) else [(None, "error")])
+    for _, error in events:
+        assert isinstance(error, ErrorEvent)
+        assert (error.kind, error.retryable) == CLOSES[code]
+    assert session.snapshot().outcome == "complete"
+
+
+def test_a_session_goes_on_with_another_connection() -> None:
+    session = LiveSession("gemini-live")
+    session.feed(SPOKEN)
+    session.close(1006)
+    session.feed({"setupComplete": {}})
+    assert session.feed(SPOKEN)[0] == TurnEvent(1, Start("gemini-live"))
+    session.feed(END)
+    assert [turn.outcome for turn in session.turns] == ["truncated", "complete"]
+
+
+# -- the session itself -----------------------------------------------------------------------------------------------
+
+
+def test_snapshots_are_there_by_number_and_the_last_one_without() -> None:
+    session = LiveSession("gemini-live")
+    assert (session.snapshot(), list(session.turns)) == (Snapshot(), [])
+    for frame in (SPOKEN, END, {"serverContent": {}}, SPOKEN):
+        session.feed(frame)
+    assert [session.snapshot(number) for number in range(2)] == list(session.turns)
+    assert session.snapshot() is session.snapshot(1)
+    with pytest.raises(UsageError, match="no turn 2"):
+        session.snapshot(2)
+
+
+def test_old_turns_are_let_go() -> None:
+    session = LiveSession("gemini-live", max_turns=2)
+    for _ in range(5):
+        session.feed(END)
+    assert len(session.turns) == 2
+    with pytest.raises(UsageError, match="no turn 2"):
+        session.snapshot(2)
+    assert session.snapshot(3).outcome == "complete"
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "no provider": {"provider": "nobody"},
+    "no setting": {"speed": 1},
+    "no bound": {"max_turns": 0},
+    "no bound of messages": {"max_frame_bytes": -1},
+    "no way of raw": {"raw": "some"},
+}
+
+
+@pytest.mark.parametrize("settings", WRONG.values(), ids=WRONG)
+def test_misuse_is_told_when_it_happens(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        LiveSession(**{"provider": "gemini-live", **settings})
+
+
+@pytest.mark.parametrize("message", [None, 7, ["{}"]])
+def test_a_message_is_bytes_text_or_an_object(message: Any) -> None:
+    session = LiveSession("gemini-live")
+    with pytest.raises(UsageError):
+        session.feed(message)
+    session.sent(message)  # says nothing
+    assert session.feed(bytearray(b'{"goAway":{}}')) == [TurnEvent(None, GoAway())]
+    assert session.feed(b"  ") == []
+
+
+def test_a_message_too_large_ends_the_session() -> None:
+    session = LiveSession("gemini-live", max_frame_bytes=100)
+    session.feed(SPOKEN)
+    _, (turn, error) = session.feed("x" * 101)
+    assert isinstance(error, ErrorEvent)
+    assert (turn, error.kind, error.code, session.ended) == (0, "limit", "frame", True)
+    assert session.feed(SPOKEN) == session.close(1006) == []
+
+
+def test_a_turn_that_opens_too_many_blocks_ends_alone() -> None:
+    session = LiveSession("gemini-live", max_blocks=1)
+    events = [
+        event
+        for frame in (
+            SPOKEN,
+            {"serverContent": {"modelTurn": {"parts": [{"text": "a"}]}}},
+            SPOKEN,
+            END,
+            {"serverContent": {}},
+            SPOKEN,
+        )
+        for event in session.feed(frame)
+    ]
+    assert [turn.outcome for turn in session.turns] == ["failed", "open"]
+    assert session.snapshot(0).error is not None
+    assert not broken(events, closed=False)
+
+
+def test_what_is_late_is_folded_where_that_is_asked_for() -> None:
+    call = ToolCallBlock(0, "c1", "f", "{}", state="ready")
+    late = (
+        ToolCallCancelled(("c1",)),
+        Usage(1, 2, 3),
+        BlockStart(1, "transcript"),
+        TranscriptDelta(1, "late"),
+    )
+    for asked in (False, True):
+        accumulator = StreamAccumulator()
+        accumulator.late = asked
+        for event in (Start("s"), BlockEnd(0, call), Done("tool_use"), *late, TextDelta(2, "never")):
+            accumulator.push(event)
+        answer = accumulator.snapshot()
+        assert (len(answer.tool_calls), answer.usage, len(answer.blocks)) == (
+            (0, Usage(1, 2, 3), 2) if asked else (1, None, 1)
+        )
+        assert answer.outcome == "complete"
+
+
+# -- reading without a session object ---------------------------------------------------------------------------------
+
+
+def test_a_reading_goes_on_after_the_end_of_a_turn() -> None:
+    frames = [{"setupComplete": {}}, SPOKEN, END, {"serverContent": {}}, SPOKEN, END]
+    for form in (json.dumps, lambda frame: json.dumps(frame).encode(), dict):
+        with streamfold.iter_unified([form(frame) for frame in frames], "gemini-live", framing="messages") as stream:
+            events = list(stream)
+        assert [event.type for event in events if event.type in ("session", "start", "done")] == [
+            *("session", "start", "done", "start", "done")
+        ]
+        assert stream.snapshot().outcome == "complete"
+        assert stream.cursor.last_event_id is None
+    lines = b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
+    assert [event.type for event in streamfold.iter_unified([lines], "gemini-live", framing="jsonl")] == [
+        event.type for event in events
+    ]
+
+
+def test_a_reading_of_nothing_is_truncated_and_so_is_an_open_turn() -> None:
+    for frames in ([], [SPOKEN]):
+        assert streamfold.fold(frames, "gemini-live").outcome == "truncated"
+    assert streamfold.fold([SPOKEN, END], "gemini-live").outcome == "complete"
+    decoder = streamfold.StreamDecoder("gemini-live")
+    decoder.feed_payload(SPOKEN)
+    (_, error) = decoder.close("cut")
+    assert isinstance(error, ErrorEvent)
+    assert (error.kind, decoder.snapshot().outcome, decoder.ended) == ("transport", "failed", True)
+
+
+def test_a_call_that_is_taken_back_behind_its_turn_is_not_to_be_run() -> None:
+    call = {"toolCall": {"functionCalls": [{"id": "c1", "name": "f", "args": {}}]}}
+    frames = [call, END, {"toolCallCancellation": {"ids": ["c1"]}}]
+    answer = streamfold.fold(frames, "gemini-live")
+    assert [block.state for block in answer.withheld_calls] == ["cancelled"]
+
+
+# -- Lyria ------------------------------------------------------------------------------------------------------------
+
+
+def music(*chunks: dict[str, Any]) -> dict[str, Any]:
+    return {"serverContent": {"audioChunks": list(chunks)}}
+
+
+def test_music_is_one_turn_that_a_normal_close_ends() -> None:
+    session = LiveSession("lyria")
+    filtered = {"filteredPrompt": {"text": "in the style of", "filteredReason": "named artist"}}
+    warning = {"warning": "mind the bpm"}
+    frames = [
+        {"setupComplete": {}},
+        filtered,
+        music({"data": "AAAB"}, {"data": "AAAC", "mimeType": MIME_TYPE, "sourceMetadata": {"clientContent": {}}}),
+        warning,
+        {"new": 1},
+        music({"data": "AAAD", "mimeType": "audio/opus"}, {}),
+    ]
+    events = [event for frame in frames for event in session.feed(frame)]
+    assert events == [
+        TurnEvent(None, Session()),
+        TurnEvent(None, raw(filtered, name="filteredPrompt")),
+        TurnEvent(0, Start("lyria")),
+        TurnEvent(0, BlockStart(0, "media")),
+        TurnEvent(0, MediaDelta(0, MIME_TYPE, b"\0\0\1")),
+        TurnEvent(0, MediaDelta(0, MIME_TYPE, b"\0\0\2")),
+        TurnEvent(0, raw(warning, name="warning")),
+        TurnEvent(0, raw({"new": 1}, name="new")),
+        TurnEvent(0, BlockEnd(0, MediaBlock(0, MIME_TYPE, b"\0\0\1\0\0\2"))),
+        TurnEvent(0, BlockStart(1, "media")),
+        TurnEvent(0, MediaDelta(1, "audio/opus", b"\0\0\3")),
+    ]
+    assert session.close(1000) == [
+        TurnEvent(0, BlockEnd(1, MediaBlock(1, "audio/opus", b"\0\0\3"))),
+        TurnEvent(0, done("end")),
+    ]
+    assert (session.resume_handle, session.resumable) == (None, False)
+
+
+@pytest.mark.parametrize("code", [1001, 1006, 1011])
+def test_music_that_any_other_close_ends_is_cut(code: int) -> None:
+    session = LiveSession("lyria")
+    session.feed(music({"data": "AAAB"}))
+    session.close(code)
+    assert session.snapshot().outcome == "truncated"
+
+
+def test_an_error_of_lyria_is_one() -> None:
+    assert isinstance(LiveSession("lyria").feed({"error": {"code": 400, "message": "no"}})[0].event, ErrorEvent)
+
+
+# -- one answer a connection ------------------------------------------------------------------------------------------
+
+CONNECTED = {"event_type": "interaction.connected"}
+STEP = {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}}
+DELTA = {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "Hi"}}
+STOP = {"event_type": "step.stop", "index": 0}
+
+
+def over(kind: str = "completed", **interaction: Any) -> dict[str, Any]:
+    return {"event_type": f"interaction.{kind}", "interaction": {"id": "int_1", **interaction}}
+
+
+HI = [BlockStart(0, "text"), TextDelta(0, "Hi"), BlockEnd(0, TextBlock(0, "Hi"))]
+I = Start("gemini-interactions")  # noqa: E741
+NAMED = Start("gemini-interactions", "int_1")
+
+INTERACTIONS: dict[str, tuple[list[Any], list[Any]]] = {
+    # messages -> events
+    "one event a message": ([CONNECTED, STEP, DELTA, STOP, over()], [I, *HI, NAMED, done("end", "completed")]),
+    "several events a message": (
+        [CONNECTED, {"events": [STEP, DELTA, STOP]}, {"events": [over()]}],
+        [I, *HI, NAMED, done("end", "completed")],
+    ),
+    "all in one": ([{"events": [STEP, DELTA, STOP, over()]}], [NAMED, *HI, done("end", "completed")]),
+    "cancelled": ([STEP, over("cancelled")], [I, NAMED, done("cancelled", "cancelled")]),
+    "canceled": ([STEP, over("canceled")], [I, NAMED, done("cancelled", "cancelled")]),
+    "none": ([CONNECTED, {"events": []}], [I, raw({"events": []})]),
+    "one that nobody knows": (
+        [CONNECTED, {"events": [STEP, {"event_type": "new"}, 7]}],
+        [I, raw({"events": [STEP, {"event_type": "new"}, 7]})],
+    ),
+}
+
+
+@pytest.mark.parametrize(("messages", "events"), INTERACTIONS.values(), ids=INTERACTIONS)
+def test_interactions_over_a_websocket(messages: list[Any], events: list[Any]) -> None:
+    session = LiveSession("gemini")
+    told = [told for message in messages for told in session.feed(json.dumps(message, separators=(",", ":")))]
+    assert told == [TurnEvent(0, event) for event in events]
+    assert not broken(told, closed=False)
+
+
+def test_a_server_that_wants_another_connection_goes_away() -> None:
+    session = LiveSession("gemini")
+    for message in (CONNECTED, STEP):
+        session.feed(message)
+    assert session.feed({"event_type": "reconnection_required"}) == [TurnEvent(None, GoAway(0))]
+    (_, error) = session.close(1000)[-1]
+    assert isinstance(error, ErrorEvent)
+    assert error.kind == "truncated"
+
+
+def test_each_connection_is_a_turn_where_each_gives_one_answer() -> None:
+    session = LiveSession("gemini")
+    for _ in range(2):
+        for message in (CONNECTED, STEP, DELTA, STOP, over()):
+            session.feed(message)
+        assert session.feed(DELTA) == []  # behind the end
+        assert session.close(1000) == []
+    assert [turn.text for turn in session.turns] == ["Hi", "Hi"]
+    assert session.close(1000) == []
+    assert [event.type for _, event in session.close(1011)] == ["error"]
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_results_go_back_one_by_one() -> None:
+    session = LiveSession("gemini-live")
+    session.feed({"toolCall": {"functionCalls": [{"id": f"c{n}", "name": "f", "args": {}} for n in range(3)]}})
+    session.feed({"toolCallCancellation": {"ids": ["c2"]}})
+    turn = session.snapshot()
+    assert tool_results(turn, {}) == []
+    assert tool_results(turn, {"c1": "07:12"}) == [
+        {"toolResponse": {"functionResponses": [{"id": "c1", "name": "f", "response": {"output": "07:12"}}]}}
+    ]
+    native = ToolResult({"response": {"output": 1}, "scheduling": "SILENT"}, native=True)
+    assert tool_results(turn, {"c1": native, "c0": ToolResult("no", is_error=True)}) == [
+        {
+            "toolResponse": {
+                "functionResponses": [
+                    {"id": "c0", "name": "f", "response": {"error": "no"}},
+                    {"id": "c1", "name": "f", "response": {"output": 1}, "scheduling": "SILENT"},
+                ]
+            }
+        }
+    ]
+    with pytest.raises(UsageError, match="withheld"):
+        tool_results(turn, {"c2": "late"})
+
+
+def test_what_was_said_can_begin_another_session() -> None:
+    session = LiveSession("gemini-live")
+    heard = {"serverContent": {"inputTranscription": {"text": "And?"}}}
+    for message in (heard, SPOKEN, SPOKEN, END):
+        session.feed(message)
+    assert session.snapshot().echo() == [
+        {"role": "user", "parts": [{"text": "And?"}]},
+        {"role": "model", "parts": [{"text": "HiHi"}]},
+    ]
