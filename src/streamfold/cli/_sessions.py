@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from streamfold import LiveSession, Malformed, TurnEvent, UsageError
+from streamfold import FramingError, LiveSession, Malformed, TurnEvent, UsageError
 from streamfold.framing.jsonl import JSONLinesParser
 
 __all__ = ["RecordedSession", "told_session"]
@@ -59,8 +59,8 @@ class RecordedSession:
     def __init__(self, chunks: Iterable[bytes], provider: str, *, max_frame_bytes: int | None, **settings: Any) -> None:
         self._lines = self._lines_of(chunks, max_frame_bytes)
         if provider == "auto":
-            first = list(islice(self._lines, _LOOKED_AT))
-            self._lines = chain(first, self._lines)
+            first: list[_Line] = []
+            self._lines = chain(first, self._after(first))
             provider = _provider_of(first)
         self.session = LiveSession(provider, max_frame_bytes=max_frame_bytes, **settings)
 
@@ -77,6 +77,16 @@ class RecordedSession:
         if not closed:  # the recording ends before the connection did
             yield from self.session.close()
 
+    def _after(self, first: list[_Line]) -> Iterator[_Line]:
+        """Read the first lines into a list; the lines that follow, and the fault, if those met one."""
+        lines = self._lines
+        try:
+            for line in islice(lines, _LOOKED_AT):
+                first.append(line)  # noqa: PERF402 - those before a fault stay
+        except FramingError as fault:
+            return _raising(fault)
+        return lines
+
     def _lines_of(self, chunks: Iterable[bytes], max_frame_bytes: int | None) -> Iterator[_Line]:
         parser = JSONLinesParser(max_frame_bytes=max_frame_bytes)
         number = 0
@@ -91,6 +101,11 @@ class RecordedSession:
                     yield _LINE.decode(text)
                 except msgspec.DecodeError:
                     raise Malformed(f"line {number} is none of a recorded session", parser.offset_of(0)) from None
+
+
+def _raising(fault: FramingError) -> Iterator[_Line]:
+    raise fault
+    yield  # which makes it an iterator
 
 
 def _is_lyria(frame: Mapping[str, Any]) -> bool:
