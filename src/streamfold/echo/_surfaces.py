@@ -12,7 +12,7 @@ from streamfold.snapshot import Snapshot
 
 __all__ = ["ONE_BY_ONE", "surface_of", "turn_of"]
 
-ONE_BY_ONE: Final = frozenset({"gemini-live"})
+ONE_BY_ONE: Final = frozenset({"gemini-live", "openai-realtime", "xai-realtime"})
 """Surfaces of sessions, which go on while calls wait: a result may be sent as soon as it is there."""
 
 _MODULES: Final[Mapping[str, str]] = {
@@ -24,7 +24,9 @@ _MODULES: Final[Mapping[str, str]] = {
     "gemini-live": "gemini_live",
     "ollama": "ollama",
     "openai-chat": "openai_chat",
+    "openai-realtime": "openai_realtime",
     "openai-responses": "openai_responses",
+    "xai-realtime": "openai_realtime",
 }
 
 
