@@ -226,6 +226,9 @@ class StreamDecoder:
                 spans = answer.spans
                 if answer.ended:
                     self._end(sse.last_event_id)
+            elif len(events) > 1:
+                spans = [(0, len(events))]
+                normalizer.answer.begin(events)
         self._waiting += events
         if self._looked_at:
             self._batch, self._payloads, self._spans = events, payloads, spans

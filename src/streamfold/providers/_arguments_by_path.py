@@ -7,8 +7,8 @@ value is built as a tree, and only the whole of it tells.
 
 from __future__ import annotations
 
-import json
 import re
+from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
@@ -28,13 +28,15 @@ _STEP: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_QUOTED: Final = json.JSONEncoder(ensure_ascii=False).encode  # takes half surrogate pairs, which msgspec refuses
+_QUOTED: Final = encode_basestring  # takes half surrogate pairs, which msgspec refuses
 
 
 def steps_of(path: str) -> tuple[Step, ...] | None:
     """The steps of an RFC 9535 path to one place; None for any other path, and for the root."""
     if path[:1] != "$":
         return None
+    if path[1:2] == "." and path[2:].isidentifier():  # most arguments have no more
+        return (path[2:],)
     steps: list[Step] = []
     at = 1
     while at < len(path):
@@ -98,13 +100,34 @@ class ArgumentsByPath:
         """Whether the text ends inside the string at this path, so that a piece of it only adds to the text."""
         return self._string == path and path != "" and self._tree is None
 
+    def grown(self, path: str, piece: str, *, ends: bool) -> str:
+        """What :meth:`string` returns and does where the piece adds to the text in the usual way; nothing elsewhere."""
+        if self._tree is not None or self.faulty:
+            return ""
+        if self._string == path != "":
+            text = _QUOTED(piece)[1:-1]
+        else:
+            name, opened = path[2:], self._open
+            if path[:2] != "$." or not name.isidentifier() or len(opened) != 1 or name in opened[0].names:
+                return ""
+            opened[0].names.add(name)
+            opened[0].count += 1
+            text = ('","' if self._string else ',"') + name + '":' + _QUOTED(piece)[:-1]
+        if ends:
+            self._string = ""
+            self._unended.discard(path)
+            return text + '"'
+        self._string = path
+        self._unended.add(path)
+        return text
+
     def string(self, path: str, piece: str, *, ends: bool) -> str:
         """A piece of a string; the text it adds."""
         quoted = _QUOTED(piece)
         if self.has_open(path):
             text = quoted[1:-1]
         else:
-            text = self._leaf(path, quoted[:-1], _String([piece], goes_on=path in self._unended))
+            text = self._leaf(path, quoted[:-1], piece, is_string=True)
         if ends:
             self._unended.discard(path)
         else:
@@ -130,7 +153,7 @@ class ArgumentsByPath:
         """The arguments, where the text does not tell them."""
         return None if self._tree is None else compact(_plain(self._tree))
 
-    def _leaf(self, path: str, text: str, value: Any) -> str:
+    def _leaf(self, path: str, text: str, value: Any, *, is_string: bool = False) -> str:
         steps = steps_of(path)
         if steps is None:
             self.faulty = True
@@ -140,22 +163,24 @@ class ArgumentsByPath:
             if before is not None:
                 return before + text
             self._tree = msgspec.json.decode(self._text.whole() + self._closed(0) or "{}")
+        if is_string:
+            value = _String([value], goes_on=path in self._unended)
         self.faulty = not _put(self._tree, steps, value) or self.faulty
         return ""
 
     def _way_to(self, steps: tuple[Step, ...]) -> str | None:
         """Close what does not lead there, open what does; None where the text has passed that place."""
         opened = self._open
-        parents = steps[:-1]
         common = 0
-        for container, step in zip(opened[1:], parents, strict=False):
-            if container.step != step:
-                break
-            common += 1
+        if len(opened) > 1:
+            for container, step in zip(opened[1:], steps[:-1], strict=False):
+                if container.step != step:
+                    break
+                common += 1
         new = steps[common:]
         if opened and not opened[common].takes(new[0]):
             return None
-        if any(type(step) is int and step for step in new[1:]):  # an array begins with its first item
+        if len(new) > 1 and any(type(step) is int and step for step in new[1:]):  # an array begins with its first item
             return None
         text = self._closed(common + 1) if opened else "{"
         if not opened:

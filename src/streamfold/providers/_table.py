@@ -33,7 +33,8 @@ CloseHow = Literal["eof", "cut", "cancel"]
 END: Final[Payload] = {}
 """This object stands for a payload where there is none left."""
 More: TypeAlias = Callable[[Iterable[Payload], Callable[[Event], None]], Payload]
-"""Reads payloads for as long as each is one more piece of what the last one was, and adds their events, one each.
+"""Reads payloads for as long as each is one more piece of what the last one was, and adds their events: one each, or
+what the answer's ``spans`` say.
 
 Returns the first payload that is something else, ``END`` if there is none.
 """

@@ -187,6 +187,8 @@ class AutoNormalizer(BaseNormalizer):
         if self.chosen is not None:
             return self.chosen.feed(payloads)
         came = list(payloads)
+        if came and not self._held and unwrapped(came[0]) is came[0] and self._tells_at_once(came[0]):
+            return self._pass_on(came)
         batch = list(map(unwrapped, came))
         self._wrapped = self._wrapped or any(map(operator.is_not, batch, came))
         events = self._feed(batch)

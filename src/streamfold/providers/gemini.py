@@ -11,7 +11,7 @@ with the ``start`` and ``end`` of its text in code points: a signature belongs t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
@@ -20,13 +20,13 @@ import msgspec
 from streamfold.blocks import Block, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import MALFORMED, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, known_json, one_line
-from streamfold.pieces import Pieces
+from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._arguments_by_path import ArgumentsByPath
 from streamfold.providers._errors import provider_error
 from streamfold.providers._grounding import Sources
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning
-from streamfold.providers._table import BaseNormalizer, More, Say, text_of, whole_number
+from streamfold.providers._table import END, BaseNormalizer, Say, text_of, whole_number
 
 __all__ = ["GeminiGenerateContentNormalizer"]
 
@@ -68,23 +68,39 @@ SERVER_TOOLS: Final[Mapping[str, str]] = {
 
 _OF_A_CALL: Final = ("name", "id", "args", "partialArgs", "willContinue")
 _SUCCESS: Final = ("OUTCOME_OK", 1)
+_LF: Final = 10
 _LEAVES: Final = ("numberValue", "boolValue", "nullValue")
-_HEAD: Final = 140  # bytes of a chunk in which its first part begins, in the vendor's layout of arrays too
 _LEVELS: Final = 9  # that these chunks nest at most
 
-# -- chunks of text, and of text inside of arguments: nearly all there are ---------------------------------------------
+# -- chunks of one part, of text or of a call whose arguments come by path: nearly all there are -----------------------
 # These structs admit nothing but what is named, so that whatever they refuse is read the general way, and nothing in
 # what they admit can nest but the totals. gc=False: they hold no cycle and are dropped at once.
 
 
-class _TextPart(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    text: str
-    thought: bool = False
+class _Leaf(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    json_path: str
+    string_value: str | None = None
+    will_continue: bool = False
+    number_value: int | float | msgspec.UnsetType = msgspec.UNSET
+    bool_value: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class _CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    partial_args: tuple[_Leaf, ...] = ()
+    will_continue: bool = False
+    name: str = ""
+    id: str = ""
+
+
+class _HotPart(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    text: str | None = None
+    thought: bool | None = None
     thought_signature: str | None = None
+    function_call: _CallPiece | None = None
 
 
-class _TextContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    parts: tuple[_TextPart, ...] = ()
+class _HotContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    parts: tuple[_HotPart]
     role: str | None = None
 
 
@@ -92,56 +108,22 @@ class _Nothing(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     pass
 
 
-class _TextCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    content: _TextContent | None = None
+class _HotCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    content: _HotContent
     finish_reason: str | None = None
     index: int = 0
     grounding_metadata: _Nothing | None = None  # what most chunks of an answer with search say
 
 
-class _TextChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    candidates: tuple[_TextCandidate]
+class _HotChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
+    candidates: tuple[_HotCandidate]
     usage_metadata: msgspec.Raw = msgspec.Raw()
     model_version: str | None = None
     response_id: str | None = None
     create_time: str | None = None
 
 
-class _StringLeaf(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    json_path: str
-    string_value: str
-    will_continue: bool = False
-
-
-class _CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    partial_args: tuple[_StringLeaf]
-    will_continue: Literal[True]
-
-
-class _CallPart(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    function_call: _CallPiece
-
-
-class _CallContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    parts: tuple[_CallPart]
-    role: str | None = None
-
-
-class _CallCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    content: _CallContent
-    index: int = 0
-
-
-class _CallChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    candidates: tuple[_CallCandidate]
-    usage_metadata: msgspec.Raw = msgspec.Raw()
-    model_version: str | None = None
-    response_id: str | None = None
-    create_time: str | None = None
-
-
-_TEXT: Final = msgspec.json.Decoder(_TextChunk).decode
-_CALL: Final = msgspec.json.Decoder(_CallChunk).decode
+_HOT: Final = msgspec.json.Decoder(_HotChunk).decode
 
 # -- what all other chunks are read into ------------------------------------------------------------------------------
 
@@ -186,11 +168,29 @@ class _Totals(msgspec.Struct, gc=False, rename="camel"):
     candidates_tokens_details: tuple[_Count, ...] = ()
 
 
+class _OfText(msgspec.Struct, gc=False, rename="camel"):
+    modality: Literal["TEXT"]
+
+
+class _PlainTotals(msgspec.Struct, gc=False, kw_only=True, rename="camel"):
+    """Totals of text alone that say all there is to say: what most chunks bring."""
+
+    prompt_token_count: _Tokens = None
+    candidates_token_count: _Tokens = None
+    total_token_count: Annotated[int, msgspec.Meta(ge=0)]
+    thoughts_token_count: _Tokens = None
+    tool_use_prompt_token_count: _Tokens = None
+    cached_content_token_count: _Tokens = None
+    prompt_tokens_details: tuple[_OfText] | None = None
+    candidates_tokens_details: tuple[_OfText] | None = None
+
+
 _HALVES: Final = ("text", "stringValue")
 _CHUNK: Final = Reader(_Chunk, _HALVES)
 _TOTALS: Final = Reader(_Totals)
 _DECODE: Final = _CHUNK.decode
 _COUNT: Final = _TOTALS.decode
+_PLAIN_COUNT: Final = msgspec.json.Decoder(_PlainTotals).decode
 _COUNTED: Final = tuple(name for name in _Totals.__struct_fields__ if name.endswith("_count"))
 
 
@@ -221,18 +221,26 @@ class _OpenCandidate:
         self.marks, self._joined, self._length = None, 0, 0
         return block
 
-    def next_piece(self, chunk: _TextChunk) -> str:
-        """The text of the chunk, if all that it says is one more piece of the open text; else nothing."""
-        candidate = chunk.candidates[0]
-        content = candidate.content
-        if content is None or candidate.finish_reason or candidate.index != self.index or len(content.parts) != 1:
-            return ""
-        part = content.parts[0]
-        if part.thought is not self.thought or part.thought_signature is not None:
-            return ""
-        if candidate.grounding_metadata is not None and self.sources is None:
-            return ""
-        return part.text
+    def next_argument(self, candidate: _HotCandidate, piece: _CallPiece) -> ToolCallDelta | None:
+        """What the chunk adds to the arguments of the open call, if it says no more than a piece of a string."""
+        call, leaves = self.call, piece.partial_args
+        if (
+            len(leaves) != 1
+            or (string := leaves[0].string_value) is None
+            or not piece.will_continue
+            or piece.name
+            or call is None
+            or call.half
+            or candidate.index != self.index
+            or candidate.finish_reason is not None
+            or candidate.grounding_metadata is not None
+        ):
+            return None
+        text = self.arguments.grown(leaves[0].json_path, string, ends=not leaves[0].will_continue)
+        if not text:
+            return None
+        call.add(text)
+        return ToolCallDelta(call.index, call.id, text)
 
     def length(self) -> int:
         """Of the open block's text, in code points; linear over all askings."""
@@ -255,70 +263,88 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         self._blocked = False
         self._flowing: _OpenCandidate | None = None  # whose text the chunk before went on with
         self._calling: _OpenCandidate | None = None  # whose call was opened last, until it is done
-        self._text_chunk: _TextChunk | None = None  # the payload that is being read, if it is one
+        self._ahead: _HotChunk | None = None  # what the payload that comes next says, if it was read already
         depth = self.answer.max_depth
-        self._is_deep_enough = depth is None or depth >= _LEVELS
+        self._quick = depth is None or depth >= _LEVELS
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
-    def _read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
-        """See :meth:`BaseNormalizer._read`.
+    def replay(self) -> None:
+        """A new connection begins: nothing says whether it repeats anything."""
+        self._flowing = None
 
-        Chunks that are one more piece of the text before are read here, to the same end as :meth:`_read_chunk` would
-        read them; ``more`` is of no use, as nearly every chunk brings new totals too: two events.
+    # A method, not a closure that the instance holds: the two would wait for the collector.
+    def more(  # pyright: ignore[reportIncompatibleVariableOverride]
+        self, payloads: Iterable[Payload], add: Callable[[Event], None]
+    ) -> Payload:
+        """Read chunks that are one more piece of the text before, or of the arguments, as :meth:`_read_chunk` would.
+
+        See :data:`More`; but a chunk that brings new totals too adds two events. A chunk that is read and says more
+        waits for :meth:`_mean`.
         """
-        answer, general = self.answer, super()._read
-        quick, flow = self.hot and self._is_deep_enough, self._flowing
+        if not self._quick or not self.hot:
+            return next(iter(payloads), END)
+        answer, flow, calling, shallow = self.answer, self._flowing, self._calling, self._shallow
+        named = answer.id is not None and answer.model is not None
+        out = answer.out = cast("list[Event]", cast("Any", add).__self__)
+        spans = answer.spans
+        known = len(spans)
         for payload in payloads:
-            if quick and type(payload) is bytes and not answer.ended:
-                # Refusing costs as much as reading: look at what the first part is first.
-                if payload.find(b'"text"', 0, _HEAD) > 0:
-                    try:
-                        chunk = _TEXT(payload)
-                    except DECODE_ERRORS:
-                        pass
-                    else:
-                        totals = bytes(chunk.usage_metadata)
-                        shallow = len(totals) < self._shallow  # else they may nest too deep
-                        if shallow and flow and (piece := flow.next_piece(chunk)) and not self._names(chunk):
-                            flow.pieces.add(piece)
-                            out.append(flow.say(piece))
-                            if totals and totals != self._totals:
-                                before = len(out)
-                                self._report(totals)
-                                if len(out) > before:
-                                    answer.spans.append((before - 1, 2))
-                                    answer.surplus += 1
-                            continue
-                        if shallow:
-                            self._text_chunk = chunk
-                elif self._calling is not None and self._adds_a_string(payload, out):
-                    continue
-            general(iter((payload,)), out, None)
-            flow = self._flowing
+            if type(payload) is not bytes:
+                break
+            try:
+                chunk = _HOT(payload)
+            except DECODE_ERRORS:
+                break
+            totals = bytes(chunk.usage_metadata)
+            if len(totals) >= shallow:  # they may nest too deep
+                break
+            candidate = chunk.candidates[0]
+            part = candidate.content.parts[0]
+            if part.function_call is not None:
+                if part.text is not None or part.thought is not None:
+                    break
+                if (
+                    calling is None
+                    or part.thought_signature is not None
+                    or (totals and totals != self._totals)
+                    or (not named and self._names(chunk))
+                    or (argument := calling.next_argument(candidate, part.function_call)) is None
+                ):
+                    self._ahead = chunk
+                    break
+                add(argument)
+                continue
+            piece = part.text
+            if (
+                flow is None
+                or not piece
+                or (part.thought is True) is not flow.thought
+                or candidate.finish_reason is not None
+                or part.thought_signature is not None
+                or candidate.index != flow.index
+                or (candidate.grounding_metadata is not None and flow.sources is None)
+                or (not named and self._names(chunk))
+            ):
+                if piece is not None:
+                    self._ahead = chunk
+                break
+            tail = flow.pieces.tail
+            tail.append(piece)
+            if len(tail) > MANY:
+                flow.pieces.roll()
+            add(flow.say(piece))
+            if totals != self._totals and totals:
+                before = len(out)
+                self._report(totals)
+                if len(out) > before:
+                    spans.append((before - 1, 2))
+        else:
+            payload = END
+        answer.surplus += len(spans) - known
+        return payload
 
-    def _adds_a_string(self, payload: bytes, out: list[Event]) -> bool:
-        """Take one more piece of the string that is open in the arguments; False where the chunk says anything else."""
-        state = self._calling
-        try:
-            chunk = _CALL(payload)
-        except DECODE_ERRORS:
-            return False
-        (candidate,) = chunk.candidates
-        if state is None or state.call is None or state.call.half or candidate.index != state.index:
-            return False
-        (leaf,) = candidate.content.parts[0].function_call.partial_args
-        if not leaf.string_value or not state.arguments.has_open(leaf.json_path) or self._names(chunk):
-            return False
-        totals = bytes(chunk.usage_metadata)
-        if totals and totals != self._totals:
-            return False
-        text = state.arguments.string(leaf.json_path, leaf.string_value, ends=not leaf.will_continue)
-        state.call.add(text)
-        out.append(ToolCallDelta(state.call.index, state.call.id, text))
-        return True
-
-    def _names(self, chunk: _TextChunk | _CallChunk) -> bool:
+    def _names(self, chunk: _HotChunk) -> bool:
         """Whether the chunk names what has no name yet: old streams name neither, Vertex not always both."""
         answer = self.answer
         return (answer.id is None and chunk.response_id is not None) or (
@@ -327,9 +353,9 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     def _mean(self, payload: Payload) -> bool:
         self._flowing = None
-        text_chunk, self._text_chunk = self._text_chunk, None
-        if text_chunk is not None:
-            self._read_text(text_chunk)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            self._read_hot(ahead)
             return True
         chunk = self._decoded(payload)
         return chunk is not None and self._read_chunk(chunk)
@@ -344,18 +370,21 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 pass
         return _CHUNK.read(payload, self.answer.max_depth)
 
-    def _read_text(self, chunk: _TextChunk) -> None:
-        """A chunk whose parts are text, which :meth:`_read_chunk` would read to the same end."""
+    def _read_hot(self, chunk: _HotChunk) -> None:
+        """A chunk that was read ahead, to the same end as :meth:`_read_chunk` would read it."""
         answer = self.answer
         if answer.id is None or answer.model is None:
             answer.identify(answer.id or chunk.response_id, answer.model or chunk.model_version)
-        candidate = chunk.candidates[0]
+        (candidate,) = chunk.candidates
         state = self._candidates.get(candidate.index) or self._open_candidate(candidate.index)
-        if candidate.content is not None:
-            for part in candidate.content.parts:
-                signature = part.thought_signature
-                beside = None if signature is None else {"thoughtSignature": signature}
-                self._text(state, part.text, beside, thought=part.thought)
+        state.malformed = candidate.finish_reason in MALFORMED
+        (part,) = candidate.content.parts
+        if part.function_call is not None:
+            self._call_part(state, part.function_call, part.thought_signature)
+        else:
+            signature = part.thought_signature
+            beside = None if signature is None else {"thoughtSignature": signature}
+            self._text(state, part.text or "", beside, thought=part.thought is True)
         if candidate.grounding_metadata is not None:
             self._sources(state)
         if candidate.finish_reason:
@@ -541,12 +570,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             if call is not None:
                 self._finish_call(state)
             if not name:
-                self._nobodys(state, part, members)
+                self._nobodys(has_arguments=bool(members.get("args") or members.get("partialArgs")))
                 return
             meta = self._meta(state, part, "functionCall", members, *_OF_A_CALL)
-            call = state.call = self.answer.open_call(id_, name, choice=state.index, meta=meta)
-            state.arguments = ArgumentsByPath(call)
-            self._calling = state
+            call = self._open_call(state, id_, name, meta)
         elif len(part) > 1:
             beside = _beside(part)
             self._sign(beside)
@@ -562,6 +589,39 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             whole = args if args or (args is not None and call.is_empty()) else None
             self._finish_call(state, None if whole is None else compact(whole))
 
+    def _call_part(self, state: _OpenCandidate, piece: _CallPiece, signature: str | None) -> None:
+        """What :meth:`_function_call` makes of a call, or a piece of one, without whole arguments."""
+        beside = None if signature is None else {"thoughtSignature": signature}
+        call = state.call
+        if call is None or (piece.name and piece.id != call.id):
+            if call is not None:
+                self._finish_call(state)
+            if not piece.name:
+                self._nobodys(has_arguments=bool(piece.partial_args))
+                return
+            self._leave(state)
+            call = self._open_call(state, piece.id, piece.name, beside)
+        elif beside:
+            call.meta = {**(call.meta or {}), **beside}
+        if beside:
+            self._sign(beside)
+        for leaf in piece.partial_args:
+            value = leaf.bool_value if leaf.number_value is msgspec.UNSET else leaf.number_value
+            if leaf.string_value is not None:
+                text = state.arguments.string(leaf.json_path, leaf.string_value, ends=not leaf.will_continue)
+            else:
+                text = "" if value is msgspec.UNSET else state.arguments.value(leaf.json_path, value)
+            if text:
+                self.answer.arguments(call, text)
+        if not piece.will_continue:
+            self._finish_call(state)
+
+    def _open_call(self, state: _OpenCandidate, id_: str, name: str, meta: Members | None) -> OpenCall:
+        call = state.call = self.answer.open_call(id_, name, choice=state.index, meta=meta)
+        state.arguments = ArgumentsByPath(call)
+        self._calling = state
+        return call
+
     def _finish_call(self, state: _OpenCandidate, whole: str | None = None, *, cut: bool = False) -> None:
         call, arguments = state.call, state.arguments
         assert call is not None
@@ -573,10 +633,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         incomplete = cut or state.malformed or arguments.faulty
         self.answer.finish_call(call, whole or arguments.whole(), incomplete=incomplete)
 
-    def _nobodys(self, state: _OpenCandidate, part: Members, members: Members) -> None:
+    def _nobodys(self, *, has_arguments: bool) -> None:
         """A call without a name, where none is open: filler behind a call that is done, or a piece that got lost."""
         self.answer.raw(name="functionCall")
-        if members.get("args") or members.get("partialArgs"):
+        if has_arguments:
             self.answer.warn("orphan_fragment", "a piece of a function call belongs to no call that is open")
 
     # -- tools that the provider runs ---------------------------------------------------------------------------------
@@ -685,6 +745,32 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     def _report(self, totals: bytes) -> None:
         """Totals that are other than the last; what says no total of its own (Vertex) adds to what is known."""
+        plain = self._plain_usage(totals)
+        if plain is not None:
+            self.answer.report(plain)
+        else:
+            self._report_more(totals)
+
+    def _plain_usage(self, totals: bytes) -> Usage | None:
+        """Totals as most chunks bring them, of text alone and complete; None for all others."""
+        try:
+            read = _PLAIN_COUNT(totals)
+            text = JSONText((totals if _LF not in totals else msgspec.json.format(totals, indent=-1)).decode())
+        except DECODE_ERRORS:
+            return None
+        self._totals, self._merged = totals, text
+        tokens_in, tokens_out = read.prompt_token_count, read.candidates_token_count
+        thoughts, tools = read.thoughts_token_count, read.tool_use_prompt_token_count
+        if tools is not None:
+            tokens_in = (tokens_in or 0) + tools
+        if thoughts is not None:
+            tokens_out = (tokens_out or 0) + thoughts
+        return Usage(tokens_in, tokens_out, read.total_token_count, thoughts, read.cached_content_token_count, raw=text)
+
+    def _report_more(self, totals: bytes) -> None:
+        """All other totals."""
+        if totals == b"null":
+            return
         self._totals = totals
         read = _totals_of(totals)
         if read is None:
