@@ -22,6 +22,7 @@ from streamfold import (
     ToolCallBlock,
     ToolCallCancelled,
     ToolCallDone,
+    ToolResult,
     TranscriptBlock,
     TurnEvent,
     Usage,
@@ -187,3 +188,25 @@ def _read(reader: Reader, event: Event) -> None:
         if not isinstance(event, BlockEnd) or not isinstance(event.block, ToolCallBlock):
             reader.last = None if isinstance(reader.last, ToolCallDone) else reader.last
         reader.read(event)
+
+
+# -- what the client sends back ---------------------------------------------------------------------------------------
+
+
+def results_sent(frame: dict[str, Any]) -> tuple[dict[str, Any], list[Any]] | None:
+    """Results of calls that a client's message holds, by id, and the items that hold them; None where it holds none."""
+    answer = frame.get("toolResponse") or frame.get("tool_response")  # one client spells the outermost member otherwise
+    if answer:
+        sent = answer["functionResponses"]
+        return {result["id"]: _google(result) for result in sent}, [{"toolResponse": answer}]
+    item = frame.get("item")
+    if frame.get("type") == "conversation.item.create" and isinstance(item, dict):
+        return ({item["call_id"]: item["output"]}, [frame]) if item["type"] == "function_call_output" else None
+    items = frame.get("input")
+    outputs = [i for i in items if i.get("type") == "function_call_output"] if isinstance(items, list) else []
+    return ({output["call_id"]: output["output"] for output in outputs}, outputs) if outputs else None
+
+
+def _google(result: dict[str, Any]) -> Any:
+    rest = {name: value for name, value in result.items() if name not in ("id", "name")}
+    return rest["response"]["output"] if rest.keys() == {"response"} else ToolResult(rest, native=True)

@@ -13,7 +13,7 @@ import streamfold
 from streamfold.providers.registry import PROVIDERS
 from tests.conftest import SHARED
 from tests.evidence import lines
-from tests.live import DOUBTED, NOT_YET, broken, differences, recordings, tell
+from tests.live import DOUBTED, NOT_YET, broken, differences, recordings, results_sent, tell
 from tests.reading import alike
 
 SESSIONS = dict(recordings(SHARED))
@@ -72,6 +72,18 @@ def test_a_close_leaves_no_turn_open_and_cuts_those_that_were(name: str) -> None
         assert [b for b, a in zip(before, after, strict=True) if b != "open" and a != b] == []
         errors = [told.event for told in last if isinstance(told.event, streamfold.ErrorEvent)]
         assert all(error.retryable and error.status == 1006 for error in errors)
+
+
+ANSWERING = [name for name, recording in SESSIONS.items() if any(map(results_sent, recording.frames("out")))]
+
+
+@pytest.mark.parametrize("name", ANSWERING)
+def test_results_go_back_as_the_recorded_client_sent_them(name: str) -> None:
+    recording = SESSIONS[name]
+    turns = tell(recording).session.turns
+    for results, items in filter(None, map(results_sent, recording.frames("out"))):
+        turn = next(turn for turn in turns if any(call.id in results for call in turn.tool_calls))
+        assert streamfold.tool_results(turn, results) == items
 
 
 def test_the_sessions_are_there(shared: Path) -> None:
