@@ -6,6 +6,7 @@ never be closed by name. What ``block_end`` and ``tool_call_done`` say is author
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar, get_args
@@ -372,6 +373,17 @@ class StreamAccumulator:
             raise UsageError(f"an answer is closed as {', '.join(sorted(_ENDS))}, not {outcome!r}")
         if self._outcome == "open":
             self._end(outcome, complete=False)
+
+    def copy(self) -> StreamAccumulator:
+        """Another one that holds the same: what is pushed into either leaves the other as it is."""
+        self._cool()
+        twin = copy.copy(self)
+        twin._warnings, twin._changed = list(self._warnings), set(self._changed)
+        twin._settled, twin._rest = list(self._settled), deque(self._rest)
+        twin._blocks = {
+            index: copy.deepcopy(block) if isinstance(block, _Open) else block for index, block in self._blocks.items()
+        }
+        return twin
 
     # -- out ----------------------------------------------------------------------------------------------------------
 

@@ -65,6 +65,8 @@ class AsyncPullStream(Generic[T]):
         stage, chunks = self._stage, self._chunks
         feed = stage.feed
         try:
+            for item in self._batch:  # what another stream read of the same answer and never handed out
+                yield item
             while not stage.ended:
                 try:
                     chunk = await anext(chunks)

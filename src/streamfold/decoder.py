@@ -6,10 +6,11 @@ closed, a body that is no stream at all, the cursor, and the fold behind ``snaps
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -36,7 +37,7 @@ from streamfold.payloads import (
 from streamfold.providers._answer import RawMode
 from streamfold.providers._aws import exception
 from streamfold.providers._errors import error_body
-from streamfold.providers._table import END, CloseHow, Cursor
+from streamfold.providers._table import END, CloseHow, Cursor, Normalizer
 from streamfold.providers.by_shape import shape_of
 from streamfold.providers.registry import Provider, framing_of, normalizer, of_messages
 from streamfold.snapshot import Snapshot
@@ -122,6 +123,25 @@ class _Parser(Protocol):
     def release(self) -> None: ...
 
 
+class _Kept(NamedTuple):
+    """An answer as it stood when the end of input, or its reader, broke it off.
+
+    Attributes:
+        normalizer: What it knew.
+        tags: What they held.
+        accumulator: What of the answer is folded.
+        over: Whether the answer itself had come to its end.
+    """
+
+    normalizer: Normalizer
+    tags: ThinkTags | None
+    accumulator: StreamAccumulator
+    over: bool = False
+
+
+_UNCOPYABLE: Final = (TypeError, ValueError, AttributeError, RecursionError, copy.Error)
+"""What a normaliser of one's own may make of being copied: one may hold a lock, or a file."""
+
 _Before: TypeAlias = tuple[int | None, str | None, str | None, str | None, bool]
 """Where the reading stood before a batch: the number that should come next, event id, response id, signature, and
 whether the dialect was known."""
@@ -169,6 +189,12 @@ class StreamDecoder:
     _before: _Before = (None, None, None, None, False)
     # what is not folded yet
     _accumulator: StreamAccumulator | None = None
+    # an answer that was broken off, for who has another connection
+    _lent = False  # the accumulator is the caller's: what went into it cannot be taken back
+    _kept: _Kept | None = None
+    _told: Sequence[Event] = ()  # events of the answer that are not folded there
+    _behind = 0  # events of the last batch that only say that it broke off
+    _unseen = 0  # events of the last batch that nobody was handed
 
     _framing = "auto"
     _settings: Mapping[str, Any] = MappingProxyType({})  # of the framing
@@ -280,12 +306,37 @@ class StreamDecoder:
             self.cancel()
             return []
         events = self._finish_frames(how)
+        self._told = told = () if self.ended else events
+        if not self.ended:
+            self._keep()
         if not self.ended and how == "eof":
             events = [*events, *self._no_stream()]
         if not self.ended:
             events = [*events, *self._said(self._normalizer.close(how))]
             self._end()
+        self._behind = len(events) - len(told)
+        if not self._behind or not isinstance(events[-1], ErrorEvent):
+            self._kept = None  # it was the end of the answer too
         return self._hand_out(events)
+
+    def _keep(self) -> None:
+        """Something may go on with the answer that is broken off now: keep it as it stands, and let a copy end.
+
+        After a clean end of input only an answer with a place to name can be asked for the rest, and a copy costs as
+        much as reading a hundred frames.
+        """
+        cursor = self.cursor
+        named = cursor.last_sequence is not None or cursor.last_event_id is not None
+        begun = self._normalizer.answer.started
+        if self._lent or (begun and not named and self._closed != "cut"):
+            return
+        try:
+            normalizer, tags = copy.deepcopy((self._normalizer, self._tags), {id(self._parser): self._parser})
+        except _UNCOPYABLE:
+            return
+        accumulator = self._fold(0)
+        self._kept = _Kept(self._normalizer, self._tags, accumulator)
+        self._normalizer, self._tags, self._accumulator = normalizer, tags, accumulator.copy()
 
     def release(self) -> None:
         """All of the last batch was handed out, and a long wait may come: keep nothing of it."""
@@ -298,13 +349,19 @@ class StreamDecoder:
 
     def cancel(self, left: int = 0) -> None:
         """The caller stops, and never saw the last ``left`` events of the last batch."""
-        self._fold(left).close("cancelled")
+        accumulator = self._fold(left)
+        if self._kept is None and not self._lent:
+            self._kept = _Kept(self._normalizer, self._tags, accumulator, self._over)
+            self._told, self._behind = self._waiting, 0
+            self._accumulator = accumulator = accumulator.copy()
+        self._unseen = left
+        accumulator.close("cancelled")
         self.ended, self._quick = True, False
 
     def fold_into(self, accumulator: StreamAccumulator) -> None:
         """Fold into this accumulator, which keeps what came whatever happens to the stream."""
         accumulator.late = accumulator.late or self._normalizer.lives
-        self._accumulator = accumulator
+        self._accumulator, self._lent = accumulator, True
 
     def look_back(self) -> None:
         """Keep each batch until the next one: somebody hands its events out one by one, or asks for its frames."""
@@ -327,15 +384,39 @@ class StreamDecoder:
         self._closed = how
         return [(frame, ()) for frame in self._frames(taken)]
 
-    def reconnect(self) -> None:
-        """Another connection takes up the answer: drop the half frame, keep all else, drop what is replayed."""
+    def reconnect(self) -> list[Event]:
+        """Another connection takes up the answer: drop the half frame, keep all else, drop what is replayed.
+
+        Also after :meth:`close`, where that broke the answer off: what it said of that is unsaid. An answer that has
+        come to its end stays at its end.
+
+        Returns:
+            Events that were read and never handed out, which a stream has that was left early; else none.
+        """
+        unseen = self._take_up()
+        if self.ended:
+            return unseen
         if self._sse is not None and not self._over:
             self._event_id = self._sse.last_event_id
         self._head, self._skipped, self._body, self._seen = b"", 0, b"", False
         if self._parser is not None:
             self._begin_framing(self._framing)
         self._normalizer.replay()
+        self._closed = self._tail = None
         self._follow()
+        return unseen
+
+    def _take_up(self) -> list[Event]:
+        """Back to where the answer was broken off; what came before that and nobody was handed."""
+        if self._kept is None:
+            return []
+        self._normalizer, self._tags, self._accumulator, over = self._kept
+        self.ended = self._over = over
+        unseen = max(0, self._unseen - self._behind)
+        self._batch = self._batch[: len(self._batch) - self._behind]
+        self._waiting = list(self._told)
+        self._kept, self._told, self._behind, self._unseen = None, (), 0, 0
+        return self._waiting[len(self._waiting) - unseen :]
 
     # -- out ----------------------------------------------------------------------------------------------------------
 
@@ -627,6 +708,7 @@ class StreamDecoder:
         self._tail = self.cursor
         if _is_whole(taken[-1]):
             return self._read_taken(taken)
+        self._keep()
         parser.fault = Truncated("the stream ended inside a frame", parser.offset_of(0))
         events = self._read_taken([])
         self._payloads, self._spans = taken, _nothing(0, 1)

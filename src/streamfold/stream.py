@@ -120,6 +120,7 @@ class PullStream(Generic[T]):
         feed = stage.feed
         self._started = True
         try:
+            yield self._batch  # what another stream read of the same answer and never handed out
             while not stage.ended:
                 try:
                     chunk = next(chunks)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Unpack
+from typing import Final, Unpack
 
 from streamfold.accumulator import StreamAccumulator
 from streamfold.astream import AsyncByteSource, AsyncPullStream
 from streamfold.decoder import CloseHow, Cursor, Settings, StreamDecoder, Traced
+from streamfold.errors import UsageError
 from streamfold.events import Event
 from streamfold.providers.registry import Provider
 from streamfold.snapshot import Snapshot
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 
+_ELSEWHERE: Final = "another stream goes on with this answer: resume that one"
+
+
 class UnifiedStream(PullStream[Event]):
     """Unified events of one answer. Iterate it; leaving its ``with`` closes the source."""
 
@@ -32,6 +36,32 @@ class UnifiedStream(PullStream[Event]):
         super().__init__(source, decoder)
         self._decoder = decoder
         decoder.look_back()
+
+    def resume(self, source: ByteSource) -> UnifiedStream:
+        """Go on with the answer over another connection: what comes of it now belongs behind what came before.
+
+        For an answer whose source failed or ended too early, and for one that was left early; this stream is closed, if
+        it is not yet. Ask the provider for what comes after :attr:`cursor`: what it repeats is dropped, what it leaves
+        out is reported. An ``error`` that said that the answer broke off is unsaid by this, and blocks that it closed
+        go on.
+
+        Args:
+            source: The bytes of the new connection, as for :func:`iter_unified`.
+
+        Returns:
+            A stream whose ``snapshot()`` is of the whole answer. Of an answer that has come to its end it gives what
+            was not handed out, and does not read the source.
+
+        Raises:
+            UsageError: ``source`` gives no bytes, or another stream has resumed this answer.
+        """
+        self.close()
+        if not self._decoder.ended:
+            raise UsageError(_ELSEWHERE)
+        stream = UnifiedStream(source, self._decoder)
+        stream._batch = iter(self._decoder.reconnect())
+        self._batch = iter(())  # a snapshot of either stream is of the whole answer
+        return stream
 
     @property
     def cursor(self) -> Cursor:
@@ -55,6 +85,21 @@ class AsyncUnifiedStream(AsyncPullStream[Event]):
         super().__init__(source, decoder)
         self._decoder = decoder
         decoder.look_back()
+
+    def resume(self, source: AsyncByteSource) -> AsyncUnifiedStream:
+        """The async twin of :meth:`UnifiedStream.resume`; this stream has to be closed, or read to its end.
+
+        Raises:
+            UsageError: It is neither; ``source`` gives no bytes; another stream has resumed this answer.
+        """
+        if not self._closed:
+            raise UsageError("this stream is open: leave its `async with`, or await aclose(), then resume")
+        if not self._decoder.ended:
+            raise UsageError(_ELSEWHERE)
+        stream = AsyncUnifiedStream(source, self._decoder)
+        stream._batch = iter(self._decoder.reconnect())
+        self._batch = iter(())
+        return stream
 
     @property
     def cursor(self) -> Cursor:
