@@ -291,17 +291,17 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
         turn = response.turn
         for block in response.blocks.values():
             turn.close(block, complete=status == "completed" and not response.interrupted)
-        left = [(item, call) for item, call in response.calls.items() if call.index in turn.open]
-        if status == "cancelled":
-            ids = tuple([call.id for _, call in left if call.executor == "client"])
-            if ids:
-                turn.out.append(ToolCallCancelled(ids))
-        for item, call in left:
+        taken_back: list[str] = []
+        for item, call in response.calls.items():
+            if call.index not in turn.open:
+                continue
             if status == "cancelled" and call.executor == "client":
-                call.state = "cancelled"
-                turn.close(call, complete=False)
+                taken_back.append(call.id)
+                turn.cut(call)
             elif item in response.argued:
                 self.finish_call(turn, call, call.given, incomplete=status != "completed")
+        if taken_back:
+            turn.out.append(ToolCallCancelled(tuple(taken_back)))
 
     # -- items --------------------------------------------------------------------------------------------------------
 

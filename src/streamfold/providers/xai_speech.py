@@ -71,7 +71,7 @@ class XAISpeechToTextNormalizer(_SpeechNormalizer):
     def _partial(self, event: Members) -> None:
         """What is not final will be said again; what ends an utterance repeats all of it."""
         turn, text = self._speaking(), text_of(event.get("text"))
-        if event.get("speech_final") is True:
+        if event.get("speech_final") is True and (text or self._open_block(turn) is not None):
             self._utter(turn, text)
         elif event.get("is_final") is True and text:
             block = self._block(turn)
