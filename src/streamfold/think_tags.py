@@ -15,8 +15,11 @@ from streamfold.events import (
     BlockEnd,
     BlockKind,
     BlockStart,
+    Done,
+    ErrorEvent,
     Event,
     ReasoningDelta,
+    Start,
     TextDelta,
     ToolCallStart,
 )
@@ -48,9 +51,13 @@ class _Text:
 
 
 class ThinkTags:
-    """The transformer of one answer."""
+    """The transformer of one answer, or of the turns of a session one after the other."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._over = False
         self._next = 0
         self._indexes: dict[int, int] = {}  # input index -> output index; of a text that ended, its last one
         self._texts: dict[int, _Text] = {}
@@ -64,6 +71,12 @@ class ThinkTags:
 
     def _event(self, event: Event, out: list[Event]) -> None:
         match event:
+            case Start() if self._over:  # another turn, whose indexes begin anew
+                self._begin()
+                out.append(event)
+            case Done() | ErrorEvent(fatal=True):
+                self._over = True
+                out.append(event)
             case BlockStart(kind="text"):
                 self._texts[event.index] = _Text(event)
             case BlockStart() | ToolCallStart():

@@ -225,6 +225,31 @@ def test_a_reading_of_nothing_is_truncated_and_so_is_an_open_turn() -> None:
     assert (error.kind, decoder.snapshot().outcome, decoder.ended) == ("transport", "failed", True)
 
 
+LATE = {"serverContent": {"outputTranscription": {"text": " there"}}}
+
+
+@pytest.mark.parametrize("how", ["eof", "cut", "fail"])
+def test_late_words_are_closed_with_the_stream(how: Any) -> None:
+    made = streamfold.StreamDecoder("gemini-live", max_frame_bytes=100)
+    for frame in (SPOKEN, END, LATE):
+        made.feed_payload(frame)
+    events = made.feed("x" * 101) if how == "fail" else made.close(how)  # type: ignore[arg-type]
+    assert [event.type for event in events] == ([] if how == "eof" else ["error"]) + ["block_end"]
+    assert [block.complete for block in made.snapshot().blocks] == [True, True]
+
+
+def test_tags_are_looked_for_in_each_turn() -> None:
+    thought = {"serverContent": {"modelTurn": {"parts": [{"text": "<think>Hm.</think>Hi."}]}, "turnComplete": True}}
+    events = list(
+        streamfold.iter_unified([thought, LATE, {"serverContent": {}}, thought], "gemini-live", think_tags=True)
+    )
+    ends = [event.block for event in events if isinstance(event, BlockEnd)]
+    assert [(block.index, block.type) for block in ends] == [
+        *((0, "reasoning"), (1, "text"), (2, "transcript")),
+        *((0, "reasoning"), (1, "text")),
+    ]
+
+
 def test_a_call_that_is_taken_back_behind_its_turn_is_not_to_be_run() -> None:
     call = {"toolCall": {"functionCalls": [{"id": "c1", "name": "f", "args": {}}]}}
     frames = [call, END, {"toolCallCancellation": {"ids": ["c1"]}}]

@@ -174,9 +174,6 @@ class LiveNormalizer(BaseNormalizer):
         self._calls: dict[str, TurnAnswer] = {}  # whose the calls are that may be taken back
         self._turn: TurnAnswer | None = None  # the last that was opened
 
-    def _resume(self, after: Cursor) -> None:
-        self.handle = after.last_event_id
-
     @property
     def resumable(self) -> bool:
         """Whether taking the session up by the handle would lose nothing."""
@@ -267,7 +264,10 @@ class LiveNormalizer(BaseNormalizer):
         self.answer.member = ""
         for turn in self.open.values():
             turn.read(payload)
-        return self._message(payload)
+        known = self._message(payload)
+        if self._turn is not None:
+            self.answer.id = self._turn.id
+        return known
 
     def sent(self, message: Payload) -> None:
         """The client sent this, which tells what the server's messages leave open: which calls were answered.
@@ -302,6 +302,7 @@ class LiveNormalizer(BaseNormalizer):
     def fail(self, error: ErrorEvent) -> list[Event]:
         """End the session with an error found below the messages."""
         out = super().fail(error)
+        self._forget_connection()
         self.answer.ended = True
         return out
 
@@ -311,9 +312,9 @@ class LiveNormalizer(BaseNormalizer):
 
     @property
     def cursor(self) -> Cursor:
-        """Of all messages fed so far: the id is that of the last turn, the event id the session's handle."""
+        """Of the last turn. It resumes no session: where one can, :attr:`handle` does."""
         turn = self._turn
-        return Cursor(turn.id if turn else None, None, self.handle, turn.last_signature if turn else None)
+        return Cursor(turn.id if turn else None, None, None, turn.last_signature if turn else None)
 
     def _fail(self, error: ErrorEvent) -> None:
         """A fatal error of the turns that are open; where none is, of the session.
@@ -339,3 +340,5 @@ class LiveNormalizer(BaseNormalizer):
             for turn in list(self.open.values()):
                 if not self._ends_well(turn, None):
                     self.end_turn(turn, truncated(self.terminal))
+        if how != "cancel":
+            self._forget_connection()
