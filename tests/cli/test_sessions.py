@@ -114,7 +114,7 @@ def test_lines_of_payloads_are_no_recorded_session(run: Run, tmp_path: Path) -> 
     (tmp_path / "body").write_bytes(b'{"model":"m","message":{"content":"Hi"},"done":true,"done_reason":"stop"}\n')
     assert json.loads(run("fold", "--json", tmp_path / "body").stdout)["text"] == "Hi"
     frames = recorded({"setupComplete": {}}, SPOKEN["frame"], END["frame"])
-    answer = json.loads(
-        run("fold", "--json", "--provider", "gemini-live", "--framing", "jsonl", "-", stdin=frames).stdout
-    )
-    assert answer["blocks"][0]["text"] == "Hello"
+    for framing in ([], ["--framing", "jsonl"], ["--framing", "messages"]):
+        done = run("fold", "--json", "--provider", "gemini-live", *framing, "-", stdin=frames)
+        assert json.loads(done.stdout)["blocks"][0]["text"] == "Hello"
+        assert len(run("events", "--provider", "gemini-live", *framing, "-", stdin=frames).stdout.splitlines()) == 6

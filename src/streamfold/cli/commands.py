@@ -27,7 +27,7 @@ from streamfold.cli._page import page
 from streamfold.cli._sessions import RecordedSession, told_session
 from streamfold.decoder import FRAMINGS
 from streamfold.lint.linter import check as findings_in
-from streamfold.providers.registry import PROVIDERS
+from streamfold.providers.registry import PROVIDERS, framing_of
 from streamfold.views.lines import neutral_json, one_line
 from streamfold.views.terminal import Drawing, error_line, events_of
 
@@ -187,7 +187,12 @@ def _complain_of(error: ErrorEvent) -> int:
 
 def _told_session(source: Input, settings: dict[str, Any]) -> tuple[bool, Iterator[bytes]]:
     chunks = iter(source)
-    return told_session(chunks) if settings["framing"] in ("auto", "messages") else (False, chunks)
+    if settings["framing"] not in ("auto", "messages"):
+        return False, chunks
+    recorded, chunks = told_session(chunks)
+    if not recorded and "messages" in (settings["framing"], framing_of(settings["provider"])):
+        settings["framing"] = "jsonl"  # in a file they are a line each
+    return recorded, chunks
 
 
 def _session_of(chunks: Iterator[bytes], settings: dict[str, Any], **more: Any) -> RecordedSession:

@@ -219,7 +219,7 @@ class LiveNormalizer(BaseNormalizer):
 
     def take_back(self, ids: Iterable[str]) -> bool:
         """The provider wants these calls run no more; whether it had made all of them."""
-        ids = list(ids)
+        ids = tuple(dict.fromkeys(ids))
         by_turn: dict[int, list[str]] = {}
         for id_ in ids:
             if id_ in self._calls:
