@@ -33,6 +33,7 @@ from streamfold.payloads import (
     is_keep_alive,
     lenient,
     one_line,
+    read_object,
 )
 from streamfold.providers._answer import RawMode
 from streamfold.providers._aws import exception
@@ -234,9 +235,14 @@ class StreamDecoder:
         if not self._quick or type(data) is not bytes:
             return self._feed_slowly(data)
         sse, normalizer = self._sse, self._normalizer
-        assert sse is not None
-        payloads = sse.take(data)
-        if sse.ids is not None:  # not of one plain shape: there may be lines that are no frames, or a fault
+        if sse is not None:
+            payloads = sse.take(data)
+            plain = sse.ids is None  # else there may be lines that are no frames, or a fault
+        else:
+            assert self._parser is not None
+            payloads = self._parser.take(data)
+            plain = self._parser.fault is None
+        if not plain:
             return self._hand_out(self._read_taken(payloads), len(data))
         if self._looked_at:
             answer = normalizer.answer
@@ -251,7 +257,7 @@ class StreamDecoder:
                 answer = normalizer.answer
                 spans = answer.spans
                 if answer.ended:
-                    self._end(sse.last_event_id)
+                    self._end()
             elif len(events) > 1:
                 spans = [(0, len(events))]
                 normalizer.answer.begin(events)
@@ -572,7 +578,8 @@ class StreamDecoder:
         if self._normalizer.chosen is not None:
             self._normalizer = self._normalizer.chosen
         known = self._seen and self._normalizer.surface != "unknown"
-        self._quick = self._sse is not None and self._tags is None and known and not self.ended
+        framed = self._sse is not None or (self._framing == "json_array" and self._normalizer.answer.recognised)
+        self._quick = framed and self._tags is None and known and not self.ended
         if self._quick:
             self._body = b""  # it is a stream
 
@@ -896,7 +903,10 @@ def _object_of(text: str) -> dict[str, Any] | None:
 
 def _error_of_item(item: Any) -> ErrorEvent | None:
     """The error that the first object of a JSON body is, if it is no payload of any dialect."""
-    members = _object_of(item.decode("utf-8", "replace")) if isinstance(item, bytes) else None
+    try:
+        members = read_object(item, limits.MAX_DEPTH) if isinstance(item, bytes) else None
+    except (BadJSON, DepthExceeded):
+        return None
     return error_body(members) if members is not None and shape_of(members, None) is None else None
 
 

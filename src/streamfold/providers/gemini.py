@@ -90,6 +90,7 @@ class _CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="c
     will_continue: bool = False
     name: str = ""
     id: str = ""
+    args: Any = None
 
 
 class _HotPart(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
@@ -205,7 +206,7 @@ class _OpenCandidate:
     thought = False  # whether it is one
     marks: list[Members] | None = None  # of that block: its parts that carry more than text
     call: OpenCall | None = None  # whose arguments come by path
-    arguments: ArgumentsByPath
+    arguments: ArgumentsByPath | None = None
     code_call: str | None = None  # id of the code that ran last
     sources: Sources | None = None
     # how long the block's text is, as far as its pieces were joined
@@ -223,12 +224,14 @@ class _OpenCandidate:
 
     def next_argument(self, candidate: _HotCandidate, piece: _CallPiece) -> ToolCallDelta | None:
         """What the chunk adds to the arguments of the open call, if it says no more than a piece of a string."""
-        call, leaves = self.call, piece.partial_args
+        call, leaves, arguments = self.call, piece.partial_args, self.arguments
         if (
             len(leaves) != 1
+            or arguments is None
             or (string := leaves[0].string_value) is None
             or not piece.will_continue
             or piece.name
+            or piece.args is not None
             or call is None
             or call.half
             or candidate.index != self.index
@@ -236,7 +239,7 @@ class _OpenCandidate:
             or candidate.grounding_metadata is not None
         ):
             return None
-        text = self.arguments.grown(leaves[0].json_path, string, ends=not leaves[0].will_continue)
+        text = arguments.grown(leaves[0].json_path, string, ends=not leaves[0].will_continue)
         if not text:
             return None
         call.add(text)
@@ -303,6 +306,8 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             part = candidate.content.parts[0]
             if part.function_call is not None:
                 if part.text is not None or part.thought is not None:
+                    break
+                if part.function_call.args is not None and depth_exceeds(payload, answer.max_depth):
                     break
                 if (
                     calling is None
@@ -382,9 +387,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         if part.function_call is not None:
             self._call_part(state, part.function_call, part.thought_signature)
         else:
-            signature = part.thought_signature
-            beside = None if signature is None else {"thoughtSignature": signature}
-            self._text(state, part.text or "", beside, thought=part.thought is True)
+            self._text_read(state, part.text or "", part.thought_signature, thought=part.thought is True)
         if candidate.grounding_metadata is not None:
             self._sources(state)
         if candidate.finish_reason:
@@ -493,6 +496,18 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             self._mark(state, block, {**beside, "start": start, "end": state.length()})
         self._flowing = None if block.half else state
 
+    def _text_read(self, state: _OpenCandidate, text: str, signature: str | None, *, thought: bool) -> None:
+        """The same for text that the strict decoder has read: whole characters."""
+        block = state.block
+        if signature is not None or not text or (block is not None and block.half):
+            self._text(state, text, None if signature is None else {"thoughtSignature": signature}, thought=thought)
+            return
+        if block is None or state.thought is not thought:
+            self._turn_to(state, thought=thought)
+        state.pieces.add(text)
+        self.answer.out.append(state.say(text))
+        self._flowing = state
+
     def _mark(self, state: _OpenCandidate, block: OpenBlock, mark: Members) -> None:
         if state.marks is None:
             state.marks = []
@@ -579,25 +594,23 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             self._sign(beside)
             call.meta = {**(call.meta or {}), **beside}
         args, leaves, goes_on = members.get("args"), members.get("partialArgs"), members.get("willContinue") is True
-        if goes_on and args and isinstance(args, dict) and call.is_empty():
-            state.arguments.begin_with(cast("Members", args))
+        arguments = self._begin_arguments(state, call, args, goes_on=goes_on)
         for leaf in leaves if isinstance(leaves, list) else ():
-            text = _written(state.arguments, _object(leaf))
+            text = _written(arguments, _object(leaf))
             if text:
                 self.answer.arguments(call, text)
         if not goes_on:
-            whole = args if args or (args is not None and call.is_empty()) else None
-            self._finish_call(state, None if whole is None else compact(whole))
+            self._finish_whole(state, call, args)
 
     def _call_part(self, state: _OpenCandidate, piece: _CallPiece, signature: str | None) -> None:
-        """What :meth:`_function_call` makes of a call, or a piece of one, without whole arguments."""
+        """What :meth:`_function_call` makes of a call, or of a piece of one."""
         beside = None if signature is None else {"thoughtSignature": signature}
         call = state.call
         if call is None or (piece.name and piece.id != call.id):
             if call is not None:
                 self._finish_call(state)
             if not piece.name:
-                self._nobodys(has_arguments=bool(piece.partial_args))
+                self._nobodys(has_arguments=bool(piece.args or piece.partial_args))
                 return
             self._leave(state)
             call = self._open_call(state, piece.id, piece.name, beside)
@@ -605,33 +618,47 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             call.meta = {**(call.meta or {}), **beside}
         if beside:
             self._sign(beside)
-        for leaf in piece.partial_args:
-            value = leaf.bool_value if leaf.number_value is msgspec.UNSET else leaf.number_value
-            if leaf.string_value is not None:
-                text = state.arguments.string(leaf.json_path, leaf.string_value, ends=not leaf.will_continue)
-            else:
-                text = "" if value is msgspec.UNSET else state.arguments.value(leaf.json_path, value)
-            if text:
-                self.answer.arguments(call, text)
+        if piece.partial_args or piece.will_continue:
+            arguments = self._begin_arguments(state, call, piece.args, goes_on=piece.will_continue)
+            for leaf in piece.partial_args:
+                value = leaf.bool_value if leaf.number_value is msgspec.UNSET else leaf.number_value
+                if leaf.string_value is not None:
+                    text = arguments.string(leaf.json_path, leaf.string_value, ends=not leaf.will_continue)
+                else:
+                    text = "" if value is msgspec.UNSET else arguments.value(leaf.json_path, value)
+                if text:
+                    self.answer.arguments(call, text)
         if not piece.will_continue:
-            self._finish_call(state)
+            self._finish_whole(state, call, piece.args)
+
+    def _begin_arguments(self, state: _OpenCandidate, call: OpenCall, args: Any, *, goes_on: bool) -> ArgumentsByPath:
+        arguments = state.arguments
+        if arguments is None:
+            arguments = state.arguments = ArgumentsByPath(call)
+        if goes_on and args and isinstance(args, dict) and call.is_empty():
+            arguments.begin_with(cast("Members", args))
+        return arguments
+
+    def _finish_whole(self, state: _OpenCandidate, call: OpenCall, args: Any) -> None:
+        whole = args if args or (args is not None and call.is_empty()) else None
+        self._finish_call(state, None if whole is None else compact(whole))
 
     def _open_call(self, state: _OpenCandidate, id_: str, name: str, meta: Members | None) -> OpenCall:
         call = state.call = self.answer.open_call(id_, name, choice=state.index, meta=meta)
-        state.arguments = ArgumentsByPath(call)
-        self._calling = state
+        state.arguments, self._calling = None, state
         return call
 
     def _finish_call(self, state: _OpenCandidate, whole: str | None = None, *, cut: bool = False) -> None:
         call, arguments = state.call, state.arguments
         assert call is not None
         state.call = self._calling = None
-        if not cut:
-            rest = arguments.end()
+        incomplete = cut or state.malformed
+        if arguments is not None:
+            rest = "" if cut else arguments.end()
             if rest:
                 self.answer.arguments(call, rest)
-        incomplete = cut or state.malformed or arguments.faulty
-        self.answer.finish_call(call, whole or arguments.whole(), incomplete=incomplete)
+            incomplete, whole = incomplete or arguments.faulty, whole or arguments.whole()
+        self.answer.finish_call(call, whole, incomplete=incomplete)
 
     def _nobodys(self, *, has_arguments: bool) -> None:
         """A call without a name, where none is open: filler behind a call that is done, or a piece that got lost."""
