@@ -1,15 +1,17 @@
 """The main job, shown on the recordings beside this file: bytes in, events out, folded into an answer.
 
-    python examples/demo.py                             one of every surface, and some that go wrong, on one screen
-    python examples/demo.py gemini-partial-args.sse     this recording in full, and any others that are named
+    .venv/bin/python examples/demo.py                          every surface over HTTP, and faults: 64 lines
+    .venv/bin/python examples/demo.py gemini-partial-args.sse  this recording in full, and any others that are named
 
-Each recording is read a few bytes at a time, so that frames, JSON and characters are all cut in two; the answer is the
-same as in one read, and the demo stops with an error if it is not.
+COLUMNS says how wide the lines may be where no terminal does. Each recording is read a few bytes at a time, so that
+frames, JSON and characters are all cut in two; the answer is the same as in one read, and the demo stops with an error
+if it is not.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,13 +31,16 @@ SHOWN = {  # in this order, with the provider whose stream it is and the size of
     "xai-chat-reasoning-tool-call.sse": ("xai", 19),
     "xai-responses-reasoning-function-call.sse": ("xai", 23),
     "xai-messages-index.sse": ("xai", 2),
+    "bedrock-converse.bin": ("bedrock-converse", 9),
+    "cohere-tool-call.sse": ("cohere", 8),
+    "ollama-chat.jsonl": ("ollama", 6),
     "gemini-blocked.sse": ("gemini", 4),
     "anthropic-overloaded.sse": ("auto", 5),
     "openai-responses-cut.sse": ("auto", 1),
 }
+LEGEND = "│ reasoning, ▸ tool call, … cut to fit; “B by 7”: bytes, in reads of seven"
 EVENTS_SHOWN = 6
-WIDTH = 88
-SCREEN = 100
+WIDTH = max(40, shutil.get_terminal_size((80, 24)).columns)  # COLUMNS, else the terminal, else 80
 COLOURS: dict[Style, str] = {
     "dim": "2",
     "reasoning": "2;3",
@@ -52,10 +57,11 @@ def main(names: list[str]) -> None:
         for name in names:
             show(name, recording(name), *SHOWN.get(name, ("auto", 7)))
         return
+    print(paint(shortened(LEGEND), "dim"))
     before: tuple[streamfold.Block, ...] = ()
     for name, (provider, size) in SHOWN.items():
         before = show_briefly(name, recording(name), provider, size, before)
-    print(paint("In full: python examples/demo.py NAME, of those in examples/recordings", "dim"))
+    print(paint(shortened("In full: .venv/bin/python examples/demo.py NAME, of those in examples/recordings"), "dim"))
 
 
 def recording(name: str) -> bytes:
@@ -80,8 +86,9 @@ def show_briefly(
 ) -> tuple[streamfold.Block, ...]:
     """One recording in a line for each kind of block; those of the recording before it are not shown twice."""
     events, answer = read(name, body, provider, size)
-    counts = f"{answer.surface} · {len(body):,} bytes in reads of {size}, {len(events)} events"
-    print(paint(name, "name") + paint(f"  {counts}", "dim"))
+    print(
+        paint(name, "name") + paint(f"  {shortened(counts(answer, body, size, events), WIDTH - len(name) - 2)}", "dim")
+    )
     if answer.blocks and answer.blocks == before:
         print(shortened("  the same answer, block by block, from an array"))
     else:
@@ -92,6 +99,10 @@ def show_briefly(
     else:
         print(paint(shortened(f"  {answer.outcome} · {error_line(answer.error)}"), "error"))
     return answer.blocks
+
+
+def counts(answer: streamfold.Snapshot, body: bytes, size: int, events: list[streamfold.Event]) -> str:
+    return f"{answer.surface} · {len(body):,} B by {size}, {len(events)} events"
 
 
 def summary(answer: streamfold.Snapshot) -> Iterator[tuple[str, Style]]:
@@ -125,7 +136,7 @@ def cut(body: bytes, size: int) -> Iterator[bytes]:
     return (body[at : at + size] for at in range(0, len(body), size))
 
 
-def shortened(text: str, width: int = SCREEN) -> str:
+def shortened(text: str, width: int = WIDTH) -> str:
     """The text on one line of so many columns."""
     indent = text[: len(text) - len(text.lstrip())]
     text = indent + one_line(text)

@@ -11,7 +11,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("STREAMFOLD_SHARED", ROOT.parent / "shared"))
-RECORDED = sorted(path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix in (".sse", ".json"))
+RECORDED = sorted(path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix != ".md")
 """The recordings of our own."""
 REQUIRED = os.environ.get("STREAMFOLD_REQUIRE_SHARED") == "1"
 

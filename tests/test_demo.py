@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,15 @@ from tests.conftest import RECORDED, ROOT
 
 DEMO = ROOT / "examples" / "demo.py"
 PRINTED = Path(__file__).parent / "golden" / "demo.txt"
-SURFACES = {"openai-responses", "openai-chat", "anthropic", "gemini", "gemini-interactions"}
-ROWS, COLUMNS = 50, 100
+SURFACES = {
+    *("openai-responses", "openai-chat", "anthropic", "gemini", "gemini-interactions"),
+    *("bedrock-converse", "cohere", "ollama"),
+}
+ROWS, COLUMNS = 64, 80
 
 
-def run(*names: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+def run(*names: str, columns: int = COLUMNS) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8", "COLUMNS": str(columns)}
     done = subprocess.run([sys.executable, DEMO, *names], env=environment, capture_output=True, check=False, timeout=60)
     assert done.stderr == b""
     assert done.returncode == 0
@@ -38,18 +43,25 @@ def printed() -> str:
 
 
 def test_the_demo_prints_what_it_did(screen: str) -> None:
-    """Where it prints something better now: ``python examples/demo.py > tests/golden/demo.txt``."""
+    """Where it prints something better: ``COLUMNS=80 .venv/bin/python examples/demo.py > tests/golden/demo.txt``."""
     assert screen == PRINTED.read_text(encoding="utf-8")
 
 
-def test_it_shows_every_surface_on_one_screen(screen: str) -> None:
+def test_it_shows_every_surface_in_as_many_lines_as_it_says(screen: str) -> None:
     rows = screen.splitlines()
-    assert len(rows) <= ROWS
+    assert len(rows) == ROWS
+    assert f" {ROWS} lines" in DEMO.read_text(encoding="utf-8")
     assert max(map(cells, rows)) <= COLUMNS
-    heads = [row for row in rows if " bytes in reads of " in row]
+    heads = [row for row in rows if re.search(r" B by \d", row)]
     assert {head.split("  ")[1].split(" · ")[0] for head in heads} == SURFACES
     assert {"xai-chat", "xai-responses", "xai-messages"} <= {"-".join(head.split("-")[:2]) for head in heads}
     assert sum(".json  " in head for head in heads) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 132])
+def test_lines_are_as_wide_as_there_are_columns(columns: int) -> None:
+    widths = [cells(row) for row in run(columns=columns).splitlines()]
+    assert (len(widths), max(widths)) == (ROWS, columns)
 
 
 def test_a_recording_that_is_not_there() -> None:
@@ -72,12 +84,19 @@ def test_each_recording_is_shown_in_full(printed: str, recording: Path) -> None:
 
 def names_of_calls(body: bytes) -> set[str]:
     """Every name of a tool call that stands in the recording, by plain search."""
-    names: set[str] = set()
-    for line in body.decode("utf-8", "replace").splitlines():
-        if line.startswith("data: {") and line.endswith("}"):
-            found = json.loads(line.removeprefix("data: "))
-            names |= {name for name in strings_at("name", found) if "_" in name}
-    return names
+    return {name for payload in payloads(body) for name in strings_at("name", payload) if "_" in name}
+
+
+def payloads(body: bytes) -> Iterator[object]:
+    """What is one JSON object on a line, or behind the headers of a binary frame."""
+    text = body.decode("utf-8", "replace")
+    if body[0] == 0:
+        yield from (json.JSONDecoder().raw_decode(text, found.end())[0] for found in re.finditer(r"event(?=\{)", text))
+        return
+    for line in text.splitlines():
+        payload = line.removeprefix("data: ")
+        if payload.startswith("{") and payload.endswith("}"):
+            yield json.loads(payload)
 
 
 def strings_at(key: str, value: object) -> set[str]:

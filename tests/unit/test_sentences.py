@@ -25,7 +25,7 @@ from streamfold import (
     sentences,
 )
 from streamfold.views.sentences import ABBREVIATIONS, BEFORE_NUMBERS
-from tests.conftest import ROOT, SHARED
+from tests.conftest import RECORDED, SHARED
 from tests.evidence import captures, cut
 
 BAR = "¶"  # where a sentence ends, in the tables
@@ -320,7 +320,7 @@ def test_words_of_the_tables_can_be_found() -> None:
         assert [s.text for s in split(f"So, {word}. 5 it is.")] == [f"So, {word}. 5 it is."], word
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples" / "recordings").glob("*.sse")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_recordings(path: Path) -> None:
     same_text(path.read_bytes(), "auto")
 

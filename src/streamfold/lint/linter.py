@@ -49,6 +49,8 @@ CHECKS: Final[Mapping[str, type[SurfaceCheck]]] = {
     "gemini-interactions": InteractionsCheck,
     "cohere": CohereCheck,
 }
+RESULTS_BY_NAME: Final = ("gemini", "ollama")
+"""Surfaces whose calls need no id: a result names the tool."""
 MAX_A_RULE: Final = 10
 """Findings a rule; of more, the number is told at the end."""
 
@@ -353,8 +355,8 @@ class Linter:
 
     def _call_start(self, event: ToolCallStart) -> None:
         meta = event.meta.decoded() if event.meta is not None else {}
-        if event.executor == "client" and "synthetic_id" in meta and self._decoder.surface != "gemini":
-            self._report("no_call_id", f"the call of {shown(event.name)} has no id")  # Gemini may leave it out
+        if event.executor == "client" and "synthetic_id" in meta and self._decoder.surface not in RESULTS_BY_NAME:
+            self._report("no_call_id", f"the call of {shown(event.name)} has no id")
         elif event.id in self._ids:
             self._report("call_id_twice", f"a second call is called {shown(event.id)}")
         self._ids.add(event.id)
