@@ -17,7 +17,7 @@ import pytest
 import streamfold
 from streamfold.cli import main
 from streamfold.views.lines import plain
-from streamfold.views.terminal import draw
+from streamfold.views.terminal import draw, error_line
 from tests.cli.conftest import COMMAND, ENVIRONMENT, RECORDINGS, Run, Started, chat, text
 from tests.conftest import RECORDED
 
@@ -35,7 +35,7 @@ by_name = pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.n
 @by_name
 def test_fold_prints_the_lines_of_the_drawing(run: Run, recording: Path) -> None:
     answer = streamfold.fold(recording.read_bytes())
-    assert run("fold", recording).stdout.splitlines() == [plain(line) for line in draw(answer)]
+    assert run("fold", recording).stdout.splitlines() == [plain(line) for line in draw(answer, faults=False)]
 
 
 @by_name
@@ -53,8 +53,8 @@ def test_fold_json_is_the_snapshot(run: Run, recording: Path) -> None:
 
 
 FOLDED: dict[str, Any] = {
-    "id": str,
-    "model": str,
+    "id": (str, type(None)),  # Bedrock and Ollama say none
+    "model": (str, type(None)),
     "surface": str,
     "outcome": str,
     "stop": dict,
@@ -101,10 +101,17 @@ def test_events_prints_each_event_as_a_line(run: Run, recording: Path, raw: Any)
     assert run("events", "--raw", raw, recording).stdout == "".join(f"{line}\n" for line in wanted)
 
 
+FRAMED: dict[str, tuple[Any, tuple[str, ...]]] = {
+    ".sse": ("sse", ("event", "data", "id", "retry")),
+    ".json": ("json_array", ("data",)),
+    ".jsonl": ("jsonl", ("data",)),
+    ".bin": ("eventstream", ("event", "data")),
+}
+
+
 @by_name
 def test_frames_prints_each_frame_as_a_line(run: Run, recording: Path) -> None:
-    framing: Any = "sse" if recording.suffix == ".sse" else "json_array"
-    members = ("event", "data", "id", "retry") if framing == "sse" else ("data",)
+    framing, members = FRAMED[recording.suffix]
     with streamfold.parse_event_stream(recording.read_bytes(), framing=framing) as frames:
         wanted = [{name: getattr(frame, name) for name in members} for frame in frames]
     assert [json.loads(line) for line in run("frames", recording).stdout.splitlines()] == wanted
@@ -176,6 +183,15 @@ def test_exit_codes_and_faults(run: Run, command: list[str | Path], code: int, f
     assert done.stderr.startswith("streamfold: ") or not fault
 
 
+@pytest.mark.parametrize("recording", [FAILED, CUT], ids=lambda path: path.name)
+def test_a_fault_is_said_once(recording: Path) -> None:
+    """Also where both outputs go into one file."""
+    with Started("fold", recording, stderr=subprocess.STDOUT) as command:
+        code, out, _ = command.end()
+    answer = streamfold.fold(recording.read_bytes())
+    assert (code, out.decode().count(error_line(answer.error))) == (1, 1)  # type: ignore[arg-type]
+
+
 def test_warnings_are_lines_and_no_fault(run: Run) -> None:
     frames = WHOLE.read_bytes().split(b"\n\n")
     body = b"\n\n".join(frames[:9] + frames[10:20] + frames[22:])  # with two holes in its sequence numbers
@@ -225,7 +241,7 @@ def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, input=b"", capture_output=True, check=False)
     assert done.returncode == 2
     assert done.stderr.decode().splitlines() == [done.stderr.decode().strip()]
-    assert b"pip install streamfold[cli]" in done.stderr
+    assert b"pip install 'streamfold[cli]'" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")

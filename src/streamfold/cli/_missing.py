@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 
 __all__ = ["MESSAGE", "main"]
 
-MESSAGE: Final = "streamfold: the command line needs click and rich: pip install streamfold[cli]"
+MESSAGE: Final = "streamfold: the command line needs click and rich: pip install 'streamfold[cli]'"
 
 
 def _say_so(**_settings: object) -> NoReturn:

@@ -48,7 +48,7 @@ def page() -> Page:
 
 
 class Paper:
-    """Lines once they are final, without colours and unwrapped."""
+    """Lines once they are final, without colours and unwrapped. Faults are left to standard error, which says them."""
 
     seen_with_errors = False
 
@@ -58,7 +58,7 @@ class Paper:
 
     def finish(self, drawing: Drawing, answer: Snapshot) -> None:
         """Print the rest."""
-        self._print([*drawing.take(), *drawing.finish(answer)])
+        self._print([*drawing.take(), *drawing.finish(answer, faults=False)])
 
     def _print(self, lines: Iterable[Line]) -> None:
         text = "".join(f"{plain(line)}\n" for line in lines)

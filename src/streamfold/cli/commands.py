@@ -111,7 +111,7 @@ def fold(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) -> 
     """Fold a stream into its answer.
 
     On a terminal the answer is drawn while it comes; elsewhere its lines are printed without colours. The last line
-    says how it ended and what it cost.
+    says how it ended and what it cost; what went wrong is a line on standard error.
     """
     source = Input(file, chunk)
     with source.reading():
@@ -179,6 +179,10 @@ def events(file: IO[bytes], chunk: int | None, **settings: Any) -> int:
 
 def _complain_of(error: ErrorEvent) -> int:
     complain(error_line(error) if error.fatal else f"warning: {error_line(error)}")
+    return _code_of(error)
+
+
+def _code_of(error: ErrorEvent) -> int:
     return FAULTY if error.fatal else COMPLETE
 
 
@@ -216,23 +220,25 @@ def _session_events(chunks: Iterator[bytes], settings: dict[str, Any]) -> int:
 def _fold_session(chunks: Iterator[bytes], settings: dict[str, Any], *, as_json: bool) -> int:
     """All turns of a session; its members in JSON are those of the last turn."""
     recorded = _session_of(chunks, settings, raw="none", max_turns=None)
+    where = None if as_json else page()
     code = COMPLETE
     broken: FramingError | None = None
     try:
-        for _, event in recorded:
+        for turn, event in recorded:
             if isinstance(event, ErrorEvent):
-                code = _complain_of(event) or code
+                drawn = where is not None and where.seen_with_errors and turn is not None
+                code = (_code_of(event) if drawn else _complain_of(event)) or code
     except FramingError as fault:
         broken = fault
     turns = recorded.session.turns
     if as_json:
         last = recorded.session.snapshot().to_json().encode()
         _print_json(b'%b,"turns":[%b]}' % (last[:-1], b",".join(turn.to_json().encode() for turn in turns)))
-    for turn in () if as_json else turns:
+    for answer in turns if where is not None else ():
         drawing = Drawing()
-        for event in events_of(turn):
+        for event in events_of(answer):
             drawing.push(event)
-        page().finish(drawing, turn)
+        page().finish(drawing, answer)
     if broken is not None:
         complain(str(broken))
         return FAULTY

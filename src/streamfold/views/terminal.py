@@ -48,12 +48,17 @@ _WITHHELD: Final[Mapping[str, str]] = {
 }
 
 
-def draw(answer: Snapshot) -> list[Line]:
-    """The whole answer: its blocks in order, then what was withheld, the error and the usage."""
+def draw(answer: Snapshot, *, faults: bool = True) -> list[Line]:
+    """The whole answer: its blocks in order, then what was withheld, the error and the usage.
+
+    Args:
+        answer: Whole or not.
+        faults: Whether warnings and the error are drawn too; else how it ended is all that tells of them.
+    """
     drawing = Drawing()
     for event in events_of(answer):
         drawing.push(event)
-    return [*drawing.take(), *drawing.finish(answer)]
+    return [*drawing.take(), *drawing.finish(answer, faults=faults)]
 
 
 def events_of(answer: Snapshot) -> Iterator[Event]:
@@ -124,7 +129,7 @@ class Drawing:
             rows.extendleft(_rows_upwards(self._head(), width))
         return list(islice(rows, max(0, len(rows) - height), None))
 
-    def finish(self, answer: Snapshot) -> list[Line]:
+    def finish(self, answer: Snapshot, *, faults: bool = True) -> list[Line]:
         """The lines that were not taken yet, blocks as ``answer`` has them, and those that close the answer."""
         for block in answer.blocks if self._open else ():
             if block.index in self._open:
@@ -132,7 +137,7 @@ class Drawing:
         lines = self.take()
         if not self._headed:
             lines = self._head()
-        return [*lines, BLANK, *_closing(answer)]
+        return [*lines, BLANK, *_closing(answer, faults=faults)]
 
     def _begin(self, start: Start) -> None:
         before = self._start
@@ -175,14 +180,14 @@ def _rows_upwards(lines: list[Line], width: int) -> Iterator[Line]:
 # -- the end of a drawing ---------------------------------------------------------------------------------------------
 
 
-def _closing(answer: Snapshot) -> Iterator[Line]:
+def _closing(answer: Snapshot, *, faults: bool) -> Iterator[Line]:
     for block in answer.blocks:
         if isinstance(block, ToolCallBlock) and block.state in _WITHHELD:
             name, why = Span(one_line(block.name), "name"), Span(f": {_WITHHELD[block.state]}", "error")
             yield Line((Span("withheld ", "error"), name, Span(f"  {one_line(block.id)}", "dim"), why))
-    for warning in answer.warnings:
+    for warning in answer.warnings if faults else ():
         yield line_of(f"warning: {error_line(warning)}", "note")
-    if answer.error is not None:
+    if answer.error is not None and faults:
         yield line_of(f"error: {error_line(answer.error)}", "error")
     yield line_of(usage_line(answer), "dim")
 
