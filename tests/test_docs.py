@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import streamfold
 from tests.test_readme import promised
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +32,17 @@ def test_an_example_runs(example: str, capsys: pytest.CaptureFixture[str], monke
     lines = iter(printed.splitlines())
     for promise in promised(example):
         assert any(line.endswith(promise.partition(":")[0]) for line in lines), promise
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    """By itself, or in the page of its module."""
+    named = [
+        name for page in PAGES for name in re.findall(r"^::: streamfold\.([\w.]+)$", page.read_text(), re.MULTILINE)
+    ]
+    modules = [import_module(f"streamfold.{name}") for name in named if (ROOT / f"src/streamfold/{name}.py").exists()]
+    shown = {*named, *(name for module in modules for name in module.__all__)}
+    assert [name for name in streamfold.__all__ if name not in shown] == []
+    assert sorted(name for name, count in Counter(named).items() if count > 1) == []
 
 
 def test_every_page_is_in_the_navigation() -> None:
