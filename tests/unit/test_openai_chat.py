@@ -751,6 +751,17 @@ SOURCES = {
         ],
     ),
     "an annotation without a text is raw": ([TOO_EARLY, STOP], [S, raw(TOO_EARLY), END]),
+    "search results without citations are the sources": (
+        [chunk({"content": "a"}, "stop", search_results=[{"url": C, "title": "T"}])],
+        [
+            S,
+            opened(0, "text"),
+            TextDelta(0, "a"),
+            (c := Citation(0, C, "T", raw=json_of({"url": C, "title": "T"}))),
+            text(0, "a", c),
+            END,
+        ],
+    ),
     "every chunk repeats all citations: each counts once (Perplexity)": (
         [
             chunk({"content": "a"}, citations=["https://a"]),

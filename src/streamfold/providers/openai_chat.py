@@ -299,7 +299,9 @@ class OpenAIChatNormalizer(BaseNormalizer):
         choices, usage = chunk.choices or (), chunk.usage
         if usage or chunk.x_groq is not None:
             self._read_usage(chunk)
-        fresh = chunk.citations is not None and self._read_sources(chunk.citations, chunk.search_results)
+        fresh = (chunk.citations or chunk.search_results) is not None and self._read_sources(
+            chunk.citations, chunk.search_results
+        )
         known = chunk.choices is not None or chunk.object in _OBJECTS
         failed = chunk.error or (not choices and "error" in (chunk.object, answer.event_name()))
         finished = False
@@ -602,7 +604,12 @@ class OpenAIChatNormalizer(BaseNormalizer):
             self.answer.report(_usage.read(self._usage))
 
     def _read_sources(self, urls: Any, results: Any) -> bool:
-        """A growing list of addresses that every chunk repeats (Perplexity), or that the last one brings (xAI)."""
+        """A growing list of addresses that every chunk repeats (Perplexity), or that the last one brings (xAI).
+
+        Where it is left out, the results that name their addresses are the list.
+        """
+        if not urls:
+            urls = [found.get("url") for found in _objects(results)]
         fresh = urls[len(self._sources) :] if isinstance(urls, list) else ()
         if not fresh:
             return False
