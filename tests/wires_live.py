@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tests.wires_realtime import REALTIME_WIRES
+
 Frame = dict[str, Any]
 
 _PCM: Final = "audio/pcm;rate=24000"
@@ -103,5 +105,5 @@ LYRIA: Final[dict[str, list[Frame]]] = {
     ],
 }
 
-LIVE_WIRES: Final[dict[str, dict[str, list[Frame]]]] = {"gemini-live": GEMINI_LIVE, "lyria": LYRIA}
+LIVE_WIRES: Final[dict[str, dict[str, list[Frame]]]] = {"gemini-live": GEMINI_LIVE, "lyria": LYRIA, **REALTIME_WIRES}
 """Provider -> its sessions."""

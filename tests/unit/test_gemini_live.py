@@ -281,7 +281,7 @@ def test_what_is_the_sessions_is_of_no_turn(frame: Frame, events: list[Event]) -
 ENDS: dict[str, tuple[Frame, StopReason]] = {
     **{
         status or "no status": (content(turnComplete=True, interactionStatus=status), "end")
-        for status in STATUSES_OF_AN_END
+        for status in sorted(STATUSES_OF_AN_END)
     },
     **{
         word or "no word": (content(turnComplete=True, turnCompleteReason=word), reason)

@@ -30,6 +30,8 @@ OF_THE_CONNECTION: Final = frozenset({"websocket_connection_limit_reached"})
 ANNOUNCING: Final = frozenset({"response.created", "response.queued", "response.in_progress"})
 """What may begin a response in a lane where another one has ended."""
 
+_MOST: Final = 1024  # lanes that are known by their names; servers allow 32
+
 _NO_RESPONSE: Final = ("response.steer.", "response.inject.")
 
 
@@ -137,9 +139,13 @@ class LanesNormalizer(LiveNormalizer):
         return True
 
     def _open(self, name: str) -> _Lane:
+        self._lanes.pop(name, None)
         lane = self._lanes[name] = _Lane(self._another(), self.opened)
         self.opened += 1
-        self.answer.hold(len(self._lanes))
+        if len(self._lanes) > _MOST:
+            oldest = self._lanes.pop(next(iter(self._lanes)))
+            fault = ErrorEvent("limit", f"more than {_MOST} lanes", "lanes")
+            self._relay(oldest, oldest.reader.fail(fault))
         return lane
 
     def _read_in(self, lane: _Lane, payload: Payload) -> None:

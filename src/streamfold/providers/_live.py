@@ -90,8 +90,8 @@ class TurnAnswer(Answer):
         self.payload, self.kind, self.offset_of = payload, session.kind, session.offset_of
 
     def raw(self, *, index: int | None = None, name: str = "", known: bool = True) -> None:
-        """Hand out the payload, once at most. See :meth:`Answer.raw`."""
-        self._session.about = self.number
+        """Hand out the payload, once at most; of a turn that failed it is no more. See :meth:`Answer.raw`."""
+        self._session.about = None if self.failed else self.number
         self._session.raw(index=index, name=name, known=known)
 
     def said(self) -> None:

@@ -20,13 +20,13 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 import msgspec
 
 from streamfold.blocks import ApprovalBlock, Block, JSONText, ToolResultBlock, TranscriptSource
-from streamfold.events import GoAway, Interrupted, Session, StopReason, ToolCallCancelled
+from streamfold.events import ErrorEvent, GoAway, Interrupted, Session, StopReason, ToolCallCancelled
 from streamfold.payloads import BadJSON, DepthExceeded, Payload, compact, read_object
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._live import LiveNormalizer, TurnAnswer
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenTranscript
-from streamfold.providers._table import id_of, text_of
+from streamfold.providers._table import CloseHow, id_of, text_of
 
 __all__ = ["OpenAIRealtimeNormalizer", "XAIRealtimeNormalizer"]
 
@@ -189,7 +189,18 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
             self.answer.add(GoAway(0))
 
     def _forget_connection(self) -> None:
+        self._stop_writing()
         self._clear()
+
+    def _ended(self, how: CloseHow) -> None:
+        super()._ended(how)
+        self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        """What the user said in turns that are over is written down no further."""
+        for heard in self._heard.values():
+            if heard.turn.ended and not heard.turn.failed:
+                self._stop_hearing(heard, complete=False)
 
     def _ends_well(self, turn: TurnAnswer, code: int | None) -> bool:
         """What the user said last and nobody answered is no answer that broke off."""
@@ -245,22 +256,25 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
                     self._items[item] = turn
         self._responses[id_] = response
         if len(self._responses) > _REMEMBERED:
-            over = next((i for i, r in self._responses.items() if r.turn.ended), None)
-            if over is not None:
-                del self._responses[over]
-        self.answer.hold(len(self._responses))
+            self._forget_response()
         return response
+
+    def _forget_response(self) -> None:
+        """Of endless responses those that are over are forgotten first."""
+        ids = self._responses
+        response = ids.pop(next((id_ for id_, r in ids.items() if r.turn.ended), None) or next(iter(ids)))
+        if not response.turn.ended:
+            self.end_turn(response.turn, ErrorEvent("limit", f"more than {_REMEMBERED} responses run", "responses"))
 
     def _created(self, event: Members) -> None:
         members = _object(event.get("response"))
         id_ = id_of(members.get("id"))
         response = self._responses.get(id_) if id_ else None
-        if response is None:
+        if response is None or response.turn.ended:
             conversation = id_of(members.get("conversation_id"))
             self._names_conversations = self._names_conversations or bool(conversation)
             response = self._open(id_, in_conversation=bool(conversation) or not self._names_conversations)
-        elif not response.turn.failed:
-            self.answer.about = response.turn.number
+        self.answer.about = response.turn.number
         response.mime_type = _mime_type(members) or response.mime_type
         self.answer.raw()
 
