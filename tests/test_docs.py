@@ -50,6 +50,11 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(named) == [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
 
 
+def test_the_first_page_leads_to_every_other() -> None:
+    linked = set(re.findall(r"\]\(([^)#:]+\.md)", (ROOT / "docs/index.md").read_text(encoding="utf-8")))
+    assert linked == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES} - {"index.md"}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
