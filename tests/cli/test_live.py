@@ -262,3 +262,14 @@ def test_what_is_written_grows_with_the_answer_and_no_faster(tmp_path: Path) -> 
         assert sum(row.count("word") for row in command.terminal.rows) == count
         written.append(len(command.written))
     assert written[1] < 5 * written[0]
+
+
+def test_the_fault_of_a_turn_is_said_once() -> None:
+    message = json.dumps({"serverContent": {"modelTurn": {"parts": [{"text": "half"}]}}})
+    lines = [f'{{"dir":"in","frame":{message}}}', '{"dir":"close","code":1006,"reason":""}']
+    with live("fold", "--provider", "gemini-live", "-") as command:
+        command.feed("".join(f"{line}\n" for line in lines).encode())
+        assert command.end() == 1
+    rows = command.terminal.rows
+    assert "half" in rows
+    assert sum("1006" in row for row in rows) == 1
