@@ -342,8 +342,16 @@ def test_totals_that_lack_the_total_are_added_to_those_before() -> None:
     assert events[3:] == of(0, [COUNTS, totals])
 
 
+def test_words_of_a_message_that_ends_a_turn_are_of_that_turn() -> None:
+    both = content(outputTranscription={"text": "Hi"}, turnComplete=True)
+    one = [S, *words(0, "Hi"), done("end")]
+    assert told(both, both) == [*of(0, one), *of(1, one)]
+
+
 def test_an_empty_turn_is_one() -> None:
     assert told(END) == of(0, [S, done("end")])
+    counted = {**END, "usageMetadata": HEARD}
+    assert told(counted, counted) == [*of(0, [S, COUNTS, done("end")]), *of(1, [S, COUNTS, done("end")])]
 
 
 def test_indexes_begin_anew_with_each_turn() -> None:

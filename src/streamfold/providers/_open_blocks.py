@@ -53,6 +53,11 @@ class Told(Pieces, kw_only=True):
         self.roll()
         return len(self.full)
 
+    def says(self, whole: str | None) -> bool:
+        """Whether this is what was told, where that is plain to see: ends say one text up to four times."""
+        full = self.full
+        return len(full) == 1 and full[0] == whole and not (self.tail or self.half or self.settled)
+
     def begins(self, whole: str, mark: int = 0) -> str | None:
         """What was told since the mark, if ``whole`` begins with it, else None.
 
@@ -172,6 +177,8 @@ class OpenMedia(OpenBlock):
 
     def decode(self, piece: str) -> bytes:
         """The bytes that the piece completes. Both alphabets are read; what is of neither is passed over."""
+        if not self.carry and len(piece) % 4 == 0 and _QUARTETS.fullmatch(piece):  # nearly all: a fifth of the time
+            return _b64(piece)
         text = self.carry + _NO_BASE64.sub("", piece.translate(_URL_SAFE))
         *padded, text = _PADDING.split(text) if "=" in text else (text,)  # where a run ends, the next begins a quartet
         whole = len(text) - len(text) % 4
@@ -192,6 +199,7 @@ class OpenMedia(OpenBlock):
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _NO_BASE64: Final = re.compile("[^A-Za-z0-9+/=]+")
 _PADDING: Final = re.compile("=+")
+_QUARTETS: Final = re.compile("[A-Za-z0-9+/]*={0,2}")  # where their number fits
 
 
 def _b64(text: str) -> bytes:

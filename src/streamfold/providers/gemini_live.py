@@ -137,14 +137,12 @@ class GeminiLiveNormalizer(LiveNormalizer):
                 self._turn.close(block)
 
     def _complete(self, content: Members) -> None:
-        if content.get("turnComplete") is not True:
+        if not _ends(content):
+            if content.get("turnComplete") is True:
+                self._end_tracks(*_MODEL)
+                self.answer.raw()
             return
-        status, word = text_of(content.get("interactionStatus")), text_of(content.get("turnCompleteReason"))
-        if status not in STATUSES_OF_AN_END:
-            self._end_tracks(*_MODEL)
-            self.answer.raw()
-            return
-        turn = self._answering()
+        turn, word = self._answering(), text_of(content.get("turnCompleteReason"))
         if not self._interrupted:
             self._end_tracks(*self._tracks)
         self._end_tracks("user")
@@ -191,6 +189,8 @@ class GeminiLiveNormalizer(LiveNormalizer):
             self._fresh = True
             self.answer.raw()
             return
+        if _ends(content):
+            self._answering()  # a turn without content is one too: what else the message holds is of it
         self._words("user", content.get("inputTranscription"))
         parts = _object(content.get("modelTurn")).get("parts")
         for part in parts if isinstance(parts, list) else ():
@@ -290,8 +290,9 @@ class GeminiLiveNormalizer(LiveNormalizer):
             return
         if self._usage is not None and _usage.whole(totals.get("totalTokenCount")) is None:
             totals = {**self._usage, **{name: count for name, count in totals.items() if count is not None}}
-        self._usage = totals
-        turn.report(_totals_of(totals))
+        if totals != self._usage:
+            self._usage = totals
+            turn.report(_totals_of(totals))
 
     def _resumption(self, value: Any) -> None:
         """An update that is empty says that the session cannot be taken up as it is."""
@@ -360,6 +361,11 @@ MEMBERS: Final[Mapping[str, Callable[[GeminiLiveNormalizer, Any], None]]] = {
     "voiceActivityDetectionSignal": GeminiLiveNormalizer._nothing,
 }
 """The members of a message, in the order in which they are read."""
+
+
+def _ends(content: Members) -> bool:
+    """Whether the turn is over, and not just a pause of a model that goes on in the background."""
+    return content.get("turnComplete") is True and text_of(content.get("interactionStatus")) in STATUSES_OF_AN_END
 
 
 def _totals_of(members: Members) -> Usage | None:
