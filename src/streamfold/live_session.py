@@ -203,12 +203,17 @@ class _OneAnswerEach(LiveNormalizer):
         return self._relayed(self._inner.feed(payloads))
 
     def disconnected(self, code: int | None = None, reason: str = "") -> list[Event]:
-        """The connection has ended, and with it the answer; the next one brings another."""
+        """The connection has ended, and with it the answer; the next one brings another.
+
+        A normal close is the clean end of input, which is the end of an answer on some surfaces.
+        """
         chosen = self._inner.chosen or self._inner
         if chosen.answer.ended or not self._used:
             out = self._relayed([])
             if code not in QUIET:
                 self.answer.add(close_error(code, reason, inside=False))
+        elif code in (None, 1000):
+            out = self._relayed(self._inner.close("eof"))
         else:
             out = self._relayed(self._inner.fail(close_error(code, reason, inside=True)))
         if self._used:

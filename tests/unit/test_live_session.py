@@ -373,6 +373,17 @@ def test_each_connection_is_a_turn_where_each_gives_one_answer() -> None:
     assert [event.type for _, event in session.close(1011)] == ["error"]
 
 
+def test_a_normal_close_is_the_end_of_an_answer_that_has_no_other() -> None:
+    chunk = {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}
+    outcomes = []
+    for code in (1000, 1006):
+        session = LiveSession("gemini")
+        session.feed(chunk)
+        session.close(code)
+        outcomes.append(session.snapshot().outcome)
+    assert outcomes == ["complete", "truncated"]
+
+
 # -- results ----------------------------------------------------------------------------------------------------------
 
 
