@@ -364,6 +364,22 @@ PARTS: dict[str, tuple[list[Any], list[Event]]] = {
             END,
         ],
     ),
+    "text after a part that held text and more is a block of its own": (
+        [gemini({"text": "a", "inlineData": {"data": "QUJD"}}), gemini({"text": "b"}), STOP],
+        [
+            S,
+            BlockStart(0, "text"),
+            TextDelta(0, "a"),
+            text(0, "a"),
+            BlockStart(1, "media"),
+            MediaDelta(1, None, b"ABC"),
+            BlockEnd(1, MediaBlock(1, None, b"ABC")),
+            BlockStart(2, "text"),
+            TextDelta(2, "b"),
+            text(2, "b"),
+            END,
+        ],
+    ),
 }
 
 
@@ -574,6 +590,10 @@ TREES: dict[str, tuple[Leaves, Any]] = {
     "no path at all": ([leaf("a", 1)], None),
     "the root is no place": ([leaf("$", 1)], None),
     "a path that is deeper than anything may be": ([leaf("$" + ".a" * (limits.MAX_DEPTH + 1), 1)], None),
+    "no path at all, then strings, then one that goes back": (
+        [leaf("a", 1), leaf("$.a.b", "x"), leaf("$.c", "y"), leaf("$.a.d", "z")],
+        None,
+    ),
 }
 
 

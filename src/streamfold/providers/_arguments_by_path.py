@@ -124,22 +124,20 @@ class ArgumentsByPath:
     def string(self, path: str, piece: str, *, ends: bool) -> str:
         """A piece of a string; the text it adds."""
         quoted = _QUOTED(piece)
-        if self.has_open(path):
-            text = quoted[1:-1]
-        else:
-            text = self._leaf(path, quoted[:-1], piece, is_string=True)
+        goes_on = self.has_open(path)
+        text = quoted[1:-1] if goes_on else self._leaf(path, quoted[:-1], piece, is_string=True)
         if ends:
             self._unended.discard(path)
         else:
             self._unended.add(path)
-        if self._tree is None and not self.faulty:
-            self._string = "" if ends else path
-            return text + '"' if ends else text
-        return ""
+        if text is None:
+            return ""
+        self._string = "" if ends else path
+        return text + '"' if ends else text
 
     def value(self, path: str, value: Any) -> str:
         """A number, a truth value or null; the text it adds."""
-        return self._leaf(path, compact(value), value)
+        return self._leaf(path, compact(value), value) or ""
 
     def end(self) -> str:
         """No more leaves: the text that is missing to make JSON of it."""
@@ -153,11 +151,12 @@ class ArgumentsByPath:
         """The arguments, where the text does not tell them."""
         return None if self._tree is None else compact(_plain(self._tree))
 
-    def _leaf(self, path: str, text: str, value: Any, *, is_string: bool = False) -> str:
+    def _leaf(self, path: str, text: str, value: Any, *, is_string: bool = False) -> str | None:
+        """What the leaf adds to the text; None if it has no place, or one in the tree."""
         steps = steps_of(path)
         if steps is None:
             self.faulty = True
-            return ""
+            return None
         if self._tree is None:
             before = self._way_to(steps)
             if before is not None:
@@ -166,7 +165,7 @@ class ArgumentsByPath:
         if is_string:
             value = _String([value], goes_on=path in self._unended)
         self.faulty = not _put(self._tree, steps, value) or self.faulty
-        return ""
+        return None
 
     def _way_to(self, steps: tuple[Step, ...]) -> str | None:
         """Close what does not lead there, open what does; None where the text has passed that place."""

@@ -26,7 +26,7 @@ from streamfold.providers._arguments_by_path import ArgumentsByPath
 from streamfold.providers._errors import provider_error
 from streamfold.providers._grounding import Sources
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning
-from streamfold.providers._table import END, BaseNormalizer, Say, text_of, whole_number
+from streamfold.providers._table import END, BaseNormalizer, More, Say, text_of, whole_number
 
 __all__ = ["GeminiGenerateContentNormalizer"]
 
@@ -94,10 +94,10 @@ class _CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="c
 
 
 class _HotPart(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    text: str | None = None
+    text: str | msgspec.UnsetType = msgspec.UNSET  # not null, which the general way takes for text too
     thought: bool | None = None
     thought_signature: str | None = None
-    function_call: _CallPiece | None = None
+    function_call: _CallPiece | msgspec.UnsetType = msgspec.UNSET
 
 
 class _HotContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -124,6 +124,7 @@ class _HotChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="ca
     create_time: str | None = None
 
 
+_UNSET: Final = msgspec.UNSET
 _HOT: Final = msgspec.json.Decoder(_HotChunk).decode
 
 # -- what all other chunks are read into ------------------------------------------------------------------------------
@@ -272,21 +273,21 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     # -- a chunk ------------------------------------------------------------------------------------------------------
 
-    def replay(self) -> None:
-        """A new connection begins: nothing says whether it repeats anything."""
-        self._flowing = None
+    @property
+    def more(self) -> More | None:
+        """The short way, the same throughout. It is made when asked for: held, it would hold who holds it."""
+        return self._read_run if self.hot and self._quick and not self.answer.ended else None
 
-    # A method, not a closure that the instance holds: the two would wait for the collector.
-    def more(  # pyright: ignore[reportIncompatibleVariableOverride]
-        self, payloads: Iterable[Payload], add: Callable[[Event], None]
-    ) -> Payload:
+    @more.setter
+    def more(self, more: More | None) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """There is no other."""
+
+    def _read_run(self, payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         """Read chunks that are one more piece of the text before, or of the arguments, as :meth:`_read_chunk` would.
 
         See :data:`More`; but a chunk that brings new totals too adds two events. A chunk that is read and says more
         waits for :meth:`_mean`.
         """
-        if not self._quick or not self.hot:
-            return next(iter(payloads), END)
         answer, flow, calling, shallow = self.answer, self._flowing, self._calling, self._shallow
         named = answer.id is not None and answer.model is not None
         out = answer.out = cast("list[Event]", cast("Any", add).__self__)
@@ -304,8 +305,8 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 break
             candidate = chunk.candidates[0]
             part = candidate.content.parts[0]
-            if part.function_call is not None:
-                if part.text is not None or part.thought is not None:
+            if part.function_call is not _UNSET:
+                if part.text is not _UNSET or part.thought is not None:
                     break
                 if part.function_call.args is not None and depth_exceeds(payload, answer.max_depth):
                     break
@@ -331,7 +332,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 or (candidate.grounding_metadata is not None and flow.sources is None)
                 or (not named and self._names(chunk))
             ):
-                if piece is not None:
+                if piece is not _UNSET:
                     self._ahead = chunk
                 break
             tail = flow.pieces.tail
@@ -384,10 +385,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         state = self._candidates.get(candidate.index) or self._open_candidate(candidate.index)
         state.malformed = candidate.finish_reason in MALFORMED
         (part,) = candidate.content.parts
-        if part.function_call is not None:
+        if part.function_call is not _UNSET:
             self._call_part(state, part.function_call, part.thought_signature)
         else:
-            self._text_read(state, part.text or "", part.thought_signature, thought=part.thought is True)
+            self._text_read(state, text_of(part.text), part.thought_signature, thought=part.thought is True)
         if candidate.grounding_metadata is not None:
             self._sources(state)
         if candidate.finish_reason:
@@ -530,7 +531,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     def _leave(self, state: _OpenCandidate) -> None:
         """Another kind of part comes: the text is whole, unless its sources may still be told."""
-        block, state.block = state.block, None
+        block, state.block, self._flowing = state.block, None, None
         if block is not None and (state.sources is None or type(block) is OpenReasoning):
             self.answer.close(block)
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import Event, GoAway, Raw, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.events import Event, GoAway, Raw, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
@@ -30,7 +30,6 @@ from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, 
 __all__ = ["GeminiInteractionsNormalizer"]
 
 Members: TypeAlias = dict[str, Any]
-B = TypeVar("B", bound=OpenBlock)
 
 STATUSES: Final[Mapping[str, StopReason]] = {
     "completed": "end",
@@ -81,9 +80,26 @@ class _ArgumentsDelta(
     piece: str
 
 
+class _SummaryContent(
+    msgspec.Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text", rename={"piece": "text"}
+):
+    piece: str
+
+
+class _SummaryDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="thought_summary"):
+    content: _SummaryContent
+
+
 class _TextEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     index: int
     delta: _TextDelta
+    event_type: Literal["step.delta", "content.delta"]
+    event_id: str | None = None
+
+
+class _SummaryEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    index: int
+    delta: _SummaryDelta
     event_type: Literal["step.delta", "content.delta"]
     event_id: str | None = None
 
@@ -96,6 +112,7 @@ class _ArgumentsEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 _TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
+_SUMMARY: Final = msgspec.json.Decoder(_SummaryEvent).decode
 _ARGUMENTS: Final = msgspec.json.Decoder(_ArgumentsEvent).decode
 
 # -- what all other payloads are read into ----------------------------------------------------------------------------
@@ -357,17 +374,13 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             self._finish_call(step)
         self.answer.close(block)
 
-    def _fitting(self, step: _Step, kind: type[B], opener: Callable[[Members | None], B]) -> B:
-        """The block of the step that is open, if it is of the kind; else a new one, and that is closed."""
-        block = step.block
-        if block is not None:
-            if type(block) is kind and block.index in self.answer.open:
-                return block
-            self._close(step, block)
-        step.opened += 1
-        opened = step.block = opener({"continues_step": True} if step.opened > 1 else None)
+    def _follow(self, step: _Step) -> Members | None:
+        """Another block of the step begins, the one before is whole; what the new one has to say of that."""
+        if step.block is not None:
+            self._close(step, step.block)
         step.offsets = None
-        return opened
+        step.opened += 1
+        return {"continues_step": True} if step.opened > 1 else None
 
     def _open_output(self, step: _Step) -> None:
         content = step.members.get("content")
@@ -424,7 +437,8 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             )
         if handler is not None:
             handler(self, step, delta)
-            self._warm(step)
+            if kind in _PIECES:
+                self._warm(step)
         elif kind in _MEDIA:
             self._media(step, delta)
         elif kind.endswith(("_call", "_result")):
@@ -446,10 +460,16 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             self._annotations(step, delta)
 
     def _text_block(self, step: _Step) -> OpenBlock:
-        return self._fitting(step, OpenBlock, partial(self.answer.open_text, "text", 0))
+        block = step.block
+        if type(block) is not OpenBlock or block.index not in self.answer.open:
+            block = step.block = self.answer.open_text("text", 0, self._follow(step))
+        return block
 
     def _reasoning_block(self, step: _Step) -> OpenReasoning:
-        return self._fitting(step, OpenReasoning, partial(self.answer.open_reasoning, 0))
+        block = step.block
+        if type(block) is not OpenReasoning or block.index not in self.answer.open:
+            block = step.block = self.answer.open_reasoning(0, self._follow(step))
+        return block
 
     def _thought_summary(self, step: _Step, delta: Members) -> None:
         piece = text_of(_object(delta.get("content")).get("text"))
@@ -559,19 +579,26 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             self.more = self._more(_ARGUMENTS, step.index, say, block)
         elif block.kind == "text":
             self.more = self._more(_TEXT, step.index, partial(TextDelta, block.index), block)
+        elif type(block) is OpenReasoning:
+            pieces = block.parts[block.part(0)]
+            self.more = self._more(_SUMMARY, step.index, partial(ReasoningDelta, block.index), pieces)
 
     def _more(self, decode: Callable[[bytes], Any], index: object, say: Say, pieces: Pieces) -> More:
         tail = pieces.tail_to_add_to()
+        inside = decode is _SUMMARY
 
         def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+            nonlocal tail
             for payload in payloads:
-                if type(payload) is not bytes or len(payload) < _SHORT or len(tail) > MANY:
+                if type(payload) is not bytes or len(payload) < _SHORT:
                     return payload
+                if len(tail) > MANY:
+                    tail = pieces.tail_to_add_to()
                 try:
                     event = decode(payload)
                 except DECODE_ERRORS:
                     return payload
-                piece = event.delta.piece
+                piece = event.delta.content.piece if inside else event.delta.piece
                 if not piece or event.index != index:
                     return payload
                 if event.event_id is not None:
@@ -660,6 +687,7 @@ _OWNERS: Final = {
     "thought_signature": "thought",
 }
 _OWNERLESS: Final = ("arguments_delta",)
+_PIECES: Final = ("text", "thought_summary", "arguments_delta")  # deltas that come in runs
 
 
 def _citation(index: int, source: Members, offsets: ByteOffsets) -> Citation:
