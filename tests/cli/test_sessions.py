@@ -90,12 +90,24 @@ def test_a_line_that_is_none_of_a_session_is_said_by_its_number(run: Run) -> Non
         assert run("events", "-", stdin=recorded(*SETUP) + b"\n" + bad).returncode == 1
 
 
+RESPONSE = [line("in", {"type": "response.created", "response": {"id": "r"}})]
 MUSIC = line("in", {"serverContent": {"audioChunks": [{"data": "AAAB"}]}})
 PROVIDERS = {
     "lyria": ([line("in", {"setupComplete": {}}), MUSIC], "lyria"),
     "lyria, by its model": ([line("out", {"setup": {"model": "models/lyria-x"}}), *[END] * 9, MUSIC], "lyria"),
     "gemini": ([line("in", {"event_type": "interaction.connected"})], "gemini-interactions"),
     "gemini-live": ([SPOKEN, END], "gemini-live"),
+    "openai-realtime": ([line("in", {"type": "session.created", "session": {}}), *RESPONSE], "openai-realtime"),
+    "xai-realtime": ([line("in", {"type": "ping"}), *RESPONSE], "xai-realtime"),
+    "openai-responses": (RESPONSE, "openai-responses"),
+    "xai-stt": (
+        [
+            line("in", {"type": "transcript.partial", "text": "a", "is_final": True}),
+            line("out", {"type": "audio.done"}),
+        ],
+        "xai-stt",
+    ),
+    "xai-tts": ([line("out", {"type": "text.done"}), line("in", {"type": "audio.delta", "delta": "AAAB"})], "xai-tts"),
 }
 
 

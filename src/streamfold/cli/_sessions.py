@@ -121,11 +121,22 @@ def _is_interactions(frame: Mapping[str, Any]) -> bool:
     return bool(frame.keys() & {"event_type", "events"})
 
 
+def _typed(*kinds: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a message is of one of these types, or of a type that begins like one that ends in a dot."""
+    families = tuple(kind for kind in kinds if kind.endswith("."))
+    return lambda frame: (type_ := str(frame.get("type"))) in kinds or type_.startswith(families)
+
+
 _SHAPES: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     # provider -> what one of its first messages looks like, in either direction; the first row that fits any counts
     "lyria": _is_lyria,
     "gemini-live": _is_gemini_live,
     "gemini": _is_interactions,
+    "xai-stt": _typed("transcript."),
+    "xai-tts": _typed("audio.", "text."),
+    "xai-realtime": _typed("ping", "conversation.created"),
+    "openai-realtime": _typed("session.", "conversation.", "input_audio_buffer."),
+    "openai-responses": _typed("response."),
 }
 
 
