@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         StreamAccumulator,
     )
     from streamfold.astream import (
+        AsyncByteSource,
         AsyncPullStream,
         amap_event_stream,
         aparse_event_stream,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         Citation,
         Done,
         ErrorEvent,
+        ErrorKind,
         Event,
         GoAway,
         Interrupted,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
         Session,
         Start,
         Stop,
+        StopReason,
         TextDelta,
         ToolCallCancelled,
         ToolCallDelta,
@@ -145,14 +148,23 @@ if TYPE_CHECKING:
     from streamfold.providers.openai_responses import (
         OpenAIResponsesNormalizer,
     )
+    from streamfold.providers.registry import (
+        Provider,
+    )
     from streamfold.snapshot import (
         Choice,
+        Outcome,
         Snapshot,
     )
     from streamfold.stream import (
+        ByteSource,
         PullStream,
         map_event_stream,
         parse_event_stream,
+    )
+    from streamfold.transports.websocket import (
+        LiveConnection,
+        live,
     )
     from streamfold.unified import (
         AsyncUnifiedStream,
@@ -178,6 +190,7 @@ __all__ = [
     "RULES",
     "AnthropicNormalizer",
     "ApprovalBlock",
+    "AsyncByteSource",
     "AsyncPullStream",
     "AsyncUnifiedStream",
     "BaseNormalizer",
@@ -187,6 +200,7 @@ __all__ = [
     "Block",
     "BlockEnd",
     "BlockStart",
+    "ByteSource",
     "CheckSettings",
     "ChecksumMismatch",
     "Choice",
@@ -196,6 +210,7 @@ __all__ = [
     "Done",
     "Empty",
     "ErrorEvent",
+    "ErrorKind",
     "Event",
     "Finding",
     "FrameTooLarge",
@@ -208,6 +223,7 @@ __all__ = [
     "JSONArrayStreamParser",
     "JSONText",
     "Linter",
+    "LiveConnection",
     "LiveSession",
     "Malformed",
     "MediaBlock",
@@ -217,7 +233,9 @@ __all__ = [
     "OpenAIChatNormalizer",
     "OpenAIResponsesNormalizer",
     "OtherBlock",
+    "Outcome",
     "PartialJSON",
+    "Provider",
     "PullStream",
     "Raw",
     "ReasoningBlock",
@@ -234,6 +252,7 @@ __all__ = [
     "Snapshot",
     "Start",
     "Stop",
+    "StopReason",
     "StreamAccumulator",
     "StreamDecoder",
     "StreamError",
@@ -269,6 +288,7 @@ __all__ = [
     "fold",
     "iter_traced",
     "iter_unified",
+    "live",
     "map_event_stream",
     "parse_event_stream",
     "parse_partial_json",
@@ -279,6 +299,7 @@ __all__ = [
 _HOMES = {
     "accumulator": ("StreamAccumulator",),
     "astream": (
+        "AsyncByteSource",
         "AsyncPullStream",
         "amap_event_stream",
         "aparse_event_stream",
@@ -325,6 +346,7 @@ _HOMES = {
         "Citation",
         "Done",
         "ErrorEvent",
+        "ErrorKind",
         "Event",
         "GoAway",
         "Interrupted",
@@ -335,6 +357,7 @@ _HOMES = {
         "Session",
         "Start",
         "Stop",
+        "StopReason",
         "TextDelta",
         "ToolCallCancelled",
         "ToolCallDelta",
@@ -384,14 +407,21 @@ _HOMES = {
     "providers.ollama": ("OllamaNormalizer",),
     "providers.openai_chat": ("OpenAIChatNormalizer",),
     "providers.openai_responses": ("OpenAIResponsesNormalizer",),
+    "providers.registry": ("Provider",),
     "snapshot": (
         "Choice",
+        "Outcome",
         "Snapshot",
     ),
     "stream": (
+        "ByteSource",
         "PullStream",
         "map_event_stream",
         "parse_event_stream",
+    ),
+    "transports.websocket": (
+        "LiveConnection",
+        "live",
     ),
     "unified": (
         "AsyncUnifiedStream",
@@ -413,13 +443,15 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    module = _HOME_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value  # the next access is a plain one
-    return value
+if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        module = _HOME_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{module}"), name)
+        globals()[name] = value  # the next access is a plain one
+        return value
 
 
 def __dir__() -> list[str]:

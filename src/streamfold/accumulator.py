@@ -33,6 +33,7 @@ from streamfold.blocks import (
 )
 from streamfold.errors import UsageError
 from streamfold.events import (
+    EVENT_TYPES,
     BlockEnd,
     BlockStart,
     Done,
@@ -50,6 +51,7 @@ from streamfold.events import (
     ToolCallStart,
     TranscriptDelta,
     Usage,
+    no_event,
 )
 from streamfold.partial_json import JSONValue, Nothing, PartialJSON
 from streamfold.pieces import MANY, Pieces, joined
@@ -305,6 +307,9 @@ class StreamAccumulator:
         """Fold one event in. After a terminal event only ``start`` means something: it begins another answer.
 
         And what comes :attr:`late`, where that is asked for.
+
+        Raises:
+            UsageError: It is no event.
         """
         kind = type(event)
         if kind is self._hot_kind and event.index == self._hot_index:  # type: ignore[union-attr]
@@ -324,9 +329,10 @@ class StreamAccumulator:
 
     def _push(self, event: Event) -> None:
         handler = _HANDLERS.get(type(event))
-        if handler is not None and (
-            self._outcome == "open" or type(event) is Start or (self.late and type(event) in _LATE)
-        ):
+        if handler is None:
+            if type(event) not in EVENT_TYPES:
+                raise no_event(event)
+        elif self._outcome == "open" or type(event) is Start or (self.late and type(event) in _LATE):
             handler(self, event)
 
     def extend(self, events: Iterable[Event], *, ended: bool = False) -> None:
@@ -362,6 +368,8 @@ class StreamAccumulator:
 
     def close(self, outcome: Outcome = "cancelled") -> None:
         """No more events will come: what is open is closed as incomplete. Does nothing once the answer has ended.
+
+        Who folds events that others send (a relay, a queue) and sees them stop without an end closes as ``truncated``.
 
         Args:
             outcome: How to call it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, cast
 
@@ -22,7 +23,7 @@ from streamfold.framing.eventstream import EventStreamMessage, EventStreamParser
 from streamfold.framing.json_array import JSONArrayStreamParser
 from streamfold.framing.jsonl import JSONLinesParser
 from streamfold.framing.messages import WholeMessages
-from streamfold.framing.sse import ServerSentEvent, SSEParser, Stray
+from streamfold.framing.sse import AS_BYTES, ServerSentEvent, SSEParser, Stray
 from streamfold.payloads import (
     DECODE_ERRORS,
     BadJSON,
@@ -37,7 +38,7 @@ from streamfold.payloads import (
 )
 from streamfold.providers._answer import RawMode
 from streamfold.providers._aws import exception
-from streamfold.providers._errors import error_body
+from streamfold.providers._errors import error_body, no_body, truncated, with_status
 from streamfold.providers._table import END, CloseHow, Cursor, Normalizer
 from streamfold.providers.by_shape import shape_of
 from streamfold.providers.registry import Provider, framing_of, normalizer, of_messages
@@ -93,7 +94,10 @@ class Settings(TypedDict, total=False):
         think_tags: Whether ``<think>…</think>`` in text becomes reasoning.
         raw: Which ``raw`` events are handed out: ``all``, those of ``unknown`` kinds, or ``none``.
         call_id: Makes the ids of calls that came without one, from the index of their block.
-        after: The cursor of an earlier reading that this one continues.
+        after: The cursor of an earlier reading that this one continues: what is repeated is dropped, what is missing is
+            reported. Of what came before it this reading knows nothing: blocks count from 0, and an item that began
+            there comes with what its end says. Who has the earlier stream goes on with
+            :meth:`streamfold.UnifiedStream.resume`.
     """
 
     framing: Framing
@@ -169,7 +173,11 @@ class StreamDecoder:
     _tags: ThinkTags | None = None
     _quick = False  # payloads go straight from the parser to the normaliser
     _closed: CloseHow | None = None
+    _provider: object = None  # as it was named, where it was
     # of the connection
+    _status: int | None = None  # of HTTP, if it said that something was wrong
+    _retry_after_ms: int | None = None  # and what it asked for
+    _alike: str | None = None  # whose payloads these look like, if they mean nothing to who should read them
     _seen = False  # whether a payload was read
     _body = b""  # its first bytes, blanks left out: what to show of a body that is no stream
     _head = b""  # blanks that wait for the byte which tells the framing
@@ -202,6 +210,8 @@ class StreamDecoder:
 
     def __init__(self, provider: Provider = "auto", **settings: Unpack[Settings]) -> None:
         self._waiting: list[Event] = []  # handed out, and not folded yet
+        self._provider = provider
+        self.ended = self._quick = self._looked_at = False
         if settings:
             self._configure(provider, settings)
         else:
@@ -235,38 +245,34 @@ class StreamDecoder:
         if not self._quick or type(data) is not bytes:
             return self._feed_slowly(data)
         sse, normalizer = self._sse, self._normalizer
-        if sse is not None:
-            payloads = sse.take(data)
-            plain = sse.ids is None  # else there may be lines that are no frames, or a fault
-        else:
-            assert self._parser is not None
-            payloads = self._parser.take(data)
-            plain = self._parser.fault is None
-        if not plain:
-            return self._hand_out(self._read_taken(payloads), len(data))
+        payloads = None if sse is None else sse.take_one(data)
+        if payloads is None:
+            if sse is not None:
+                payloads = sse.take_many(data)
+                plain = sse.ids is None  # else there may be lines that are no frames, or a fault
+            else:
+                assert self._parser is not None
+                payloads = self._parser.take(data)
+                plain = self._parser.fault is None
+            if not plain:
+                return self._hand_out(self._read_taken(payloads), len(data))
+        answer, more = normalizer.answer, normalizer.more
         if self._looked_at:
-            answer = normalizer.answer
             self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature, True)
-        events: list[Event] = []
-        spans: Sequence[tuple[int, int]] = ()
-        if payloads:
-            more = normalizer.more
-            single = len(payloads) == 1
-            if not single or more is None or more(payloads, events.append) is not END:
-                normalizer.read(iter(payloads), events, None if single else more)
-                answer = normalizer.answer
-                spans = answer.spans
-                if answer.ended:
-                    self._end()
-            elif len(events) > 1:
-                spans = [(0, len(events))]
-                normalizer.answer.begin(events)
-        self._waiting += events
+        events = answer.begin([])
+        left = iter(payloads)
+        payload = next(left, END) if more is None else more(left, events.append)
+        if payload is not END:  # what is left is no more of the same
+            normalizer.read(chain((payload,), left), events, None)
+            if answer.ended:
+                self._end()
+        waiting = self._waiting
+        waiting += events
         if self._looked_at:
-            self._batch, self._payloads, self._spans = events, payloads, spans
-            if len(self._waiting) > _FOLD_AT:
+            self._batch, self._payloads, self._spans = events, payloads, answer.spans
+            if len(waiting) > _FOLD_AT:
                 self._fold(len(events))
-        elif len(data) > _MUCH or len(self._waiting) > _FOLD_AT:
+        elif len(data) > _MUCH or len(waiting) > _FOLD_AT:
             self.release()
         return events
 
@@ -368,6 +374,10 @@ class StreamDecoder:
         """Fold into this accumulator, which keeps what came whatever happens to the stream."""
         accumulator.late = accumulator.late or self._normalizer.lives
         self._accumulator, self._lent = accumulator, True
+
+    def came_with(self, status: int | None, retry_after_ms: int | None = None) -> None:
+        """What the response said of the bytes that come: an HTTP status of 400 or more, and how long to wait."""
+        self._status, self._retry_after_ms = status, retry_after_ms
 
     def look_back(self) -> None:
         """Keep each batch until the next one: somebody hands its events out one by one, or asks for its frames."""
@@ -512,6 +522,8 @@ class StreamDecoder:
 
     def _hand_out(self, events: list[Event], size: int = 0) -> list[Event]:
         """Remember the batch, which was read from so many bytes."""
+        if events and isinstance(error := events[-1], ErrorEvent) and error.fatal:
+            events = [*events[:-1], self._worded(error)]
         self._waiting += events
         if self._looked_at:
             self._batch = events
@@ -546,6 +558,8 @@ class StreamDecoder:
         else:
             events = self._read_tags(payloads)
         self._follow()
+        if self._provider != "auto" and self._alike is None and not self._normalizer.answer.recognised:
+            self._look_around(payloads)
         if self._normalizer.answer.ended:
             sse = self._sse
             if sse is None or sse.ids is None:
@@ -553,6 +567,19 @@ class StreamDecoder:
             else:
                 self._end(sse.id_of(_frames_out(_counts(self._spans, len(payloads)), len(events)) - 1))
         return events
+
+    def _look_around(self, payloads: list[Any]) -> None:
+        """Whose payloads these may be, which mean nothing to who reads them."""
+        name_of = self._normalizer.answer.name_of
+        for number, payload in enumerate(payloads):
+            try:
+                members = read_object(payload, limits.MAX_DEPTH)
+            except (BadJSON, DepthExceeded):
+                continue
+            if members:
+                self._alike = shape_of(members, name_of(number) if name_of is not None else None)
+            if self._alike is not None:
+                break
 
     def _read_tags(self, payloads: list[Any]) -> list[Event]:
         events: list[Event] = []
@@ -577,9 +604,9 @@ class StreamDecoder:
         """The dialect may be known now, and with it the straight way."""
         if self._normalizer.chosen is not None:
             self._normalizer = self._normalizer.chosen
-        known = self._seen and self._normalizer.surface != "unknown"
-        framed = self._sse is not None or (self._framing == "json_array" and self._normalizer.answer.recognised)
-        self._quick = framed and self._tags is None and known and not self.ended
+        known = self._seen and self._normalizer.answer.recognised
+        framed = self._sse is not None or self._framing == "json_array"
+        self._quick = framed and self._tags is None and known and not self.ended and self._status is None
         if self._quick:
             self._body = b""  # it is a stream
 
@@ -715,6 +742,8 @@ class StreamDecoder:
         self._tail = self.cursor
         if _is_whole(taken[-1]):
             return self._read_taken(taken)
+        if isinstance(parser, SSEParser) and parser.run_together:
+            return []
         self._keep()
         parser.fault = Truncated("the stream ended inside a frame", parser.offset_of(0))
         events = self._read_taken([])
@@ -724,14 +753,33 @@ class StreamDecoder:
     def _no_stream(self) -> list[Event]:
         """A body that is no stream at all is read as what it is."""
         if self._sse is None:
-            known = self._framing != "json_array" or not self._seen or self._normalizer.answer.recognised
-            return [] if known else self._fail(self._not_a_stream())
+            known = self._normalizer.answer.recognised or self._alike is not None
+            return [] if known or self._framing != "json_array" or not self._seen else self._fail(self._not_a_stream())
         residue = self._sse.residue.strip()
         if self._seen or not residue:
             return []
         members = _object_of(residue)
         error = error_body(members) if members is not None else None
         return self._fail(error or self._not_a_stream(text=residue))
+
+    def _worded(self, error: ErrorEvent) -> ErrorEvent:
+        """The error that ends the answer, with all that is known."""
+        if error.kind == "truncated":
+            error = self._why_none() or error
+        return error if self._status is None else with_status(error, self._status, self._retry_after_ms)
+
+    def _why_none(self) -> ErrorEvent | None:
+        """What is to be said of an answer that did not even begin, besides that it has no end."""
+        if self._sse is not None and self._sse.run_together:
+            message = f"no line of the stream has an end: something took them away; {AS_BYTES}"
+            return ErrorEvent("protocol", message, "no_line_ends", offset=0)
+        if self._alike is not None and not self._normalizer.answer.recognised:
+            name = self._provider if isinstance(self._provider, str) else self.surface
+            message = f"these payloads are not {name}'s; they look like {self._alike}'s"
+            return ErrorEvent("protocol", message, "wrong_provider", offset=0)
+        if self._seen or self._body:
+            return None
+        return truncated("a beginning: no bytes came") if self._status is None else no_body(self._status)
 
     def _not_a_stream(self, reason: str = "no stream: ", text: str | None = None) -> ErrorEvent:
         if self._body.removeprefix(_BOM).startswith(_PACKED):
@@ -926,5 +974,5 @@ def _error_of_fault(fault: FramingError) -> ErrorEvent:
 def _as_bytes(data: Any) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
-    hint = '; framing="messages" takes whole payloads' if isinstance(data, str | dict) else ""
+    hint = f'; {AS_BYTES}; framing="messages" takes whole payloads' if isinstance(data, str | dict) else ""
     raise UsageError(f"a stream is fed bytes, not {type(data).__name__}{hint}")

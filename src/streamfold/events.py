@@ -16,6 +16,7 @@ from streamfold.blocks import Block, Citation, Executor, JSONText, TranscriptSou
 from streamfold.errors import Malformed, UsageError
 
 __all__ = [
+    "EVENT_TYPES",
     "BlockEnd",
     "BlockKind",
     "BlockStart",
@@ -43,13 +44,17 @@ __all__ = [
     "Usage",
     "decode_event",
     "encode_event",
+    "no_event",
 ]
 
 BlockKind: TypeAlias = Literal[
     "text", "refusal", "reasoning", "media", "transcript", "tool_result", "approval", "other"
 ]
 StopReason: TypeAlias = Literal["end", "length", "tool_use", "refusal", "pause", "cancelled", "other"]
+"""Why a choice ended, in one word for all providers."""
+
 ErrorKind: TypeAlias = Literal["provider", "truncated", "protocol", "limit", "transport"]
+"""Whose fault an error is; see :class:`ErrorEvent`."""
 
 
 class Start(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="start"):
@@ -406,6 +411,8 @@ Event: TypeAlias = (
 )
 """An event of any kind; ``event.type`` or its class tells which."""
 
+EVENT_TYPES: Final[frozenset[type]] = frozenset(get_args(Event))
+
 
 def _embed(value: object) -> msgspec.Raw:
     if isinstance(value, JSONText):
@@ -429,8 +436,19 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_embed)
 
 
 def encode_event(event: Event) -> bytes:
-    """The event as one line of JSON in UTF-8, without a line end."""
+    """The event as one line of JSON in UTF-8, without a line end.
+
+    Raises:
+        UsageError: It is no event.
+    """
+    if type(event) not in EVENT_TYPES:
+        raise no_event(event)
     return encode_json(event)
+
+
+def no_event(thing: object) -> UsageError:
+    """The error for what stands in the place of an event."""
+    return UsageError(f"an event is one of the classes of streamfold.Event, not {type(thing).__name__}")
 
 
 def encode_json(value: Any) -> bytes:

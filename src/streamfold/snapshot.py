@@ -19,6 +19,7 @@ from streamfold.events import ErrorEvent, Stop, Usage, encode_json
 __all__ = ["BlockView", "Choice", "Outcome", "Snapshot"]
 
 Outcome: TypeAlias = Literal["open", "complete", "failed", "truncated", "cancelled"]
+"""What became of an answer; ``complete`` alone is success."""
 
 
 class BlockView(Protocol):
@@ -137,13 +138,16 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self._first.withheld_calls
 
     def raise_for_error(self) -> None:
-        """Do nothing, unless the answer ended in a fatal error.
+        """Do nothing, unless the answer ended in a fatal error or broke off.
 
         Raises:
-            StreamError: It did; the event is its ``event``.
+            StreamError: It did; the event is its ``event``, made up where none came, as of an accumulator that was
+                closed as ``truncated`` or ``failed``.
         """
         if self.error is not None:
             raise StreamError(self.error)
+        if self.outcome in ("truncated", "failed"):
+            raise StreamError(ErrorEvent("truncated", "the answer broke off, and nothing told why"))
 
     def to_json(self) -> str:
         """The whole answer as one JSON object on one line.

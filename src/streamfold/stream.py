@@ -6,6 +6,7 @@ exception of the consumer. The source is closed exactly once. Knows frames; know
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -21,7 +22,7 @@ from streamfold.framing.eventstream import EventStreamMessage, EventStreamParser
 from streamfold.framing.json_array import JSONArrayStreamParser
 from streamfold.framing.jsonl import JSONLinesParser
 from streamfold.framing.messages import WholeMessages
-from streamfold.framing.sse import ServerSentEvent, SSEParser
+from streamfold.framing.sse import AS_BYTES, ServerSentEvent, SSEParser
 
 __all__ = [
     "ByteSource",
@@ -187,6 +188,20 @@ def open_source(source: ByteSource) -> tuple[Iterator[bytes], list[Callable[[], 
     return chunks, closers[-1:] if chunks is source else closers
 
 
+def status_of(source: Any) -> tuple[int | None, int | None]:
+    """Of a response, its HTTP status if that is 400 or more, and for how many milliseconds it asks to wait."""
+    status = getattr(source, "status_code", None)
+    status = getattr(source, "status", None) if status is None else status
+    if not isinstance(status, int) or status < 400:  # RFC 9110, 15.5
+        return None, None
+    get = getattr(getattr(source, "headers", None), "get", None)
+    wait = (get("retry-after") or get("Retry-After")) if callable(get) else None
+    return int(status), int(wait) * 1000 if isinstance(wait, str) and _SECONDS.fullmatch(wait) else None
+
+
+_SECONDS: Final = re.compile(r"\d{1,9}", re.ASCII)
+
+
 def _reads(source: Any) -> Iterator[bytes]:
     if hasattr(source, "iter_bytes"):  # httpx, httpx2
         return iter(source.iter_bytes())
@@ -197,7 +212,8 @@ def _reads(source: Any) -> Iterator[bytes]:
             return iter(partial(getattr(source, name), READ_BYTES), b"")
     if isinstance(source, Iterable) and not isinstance(source, str):
         return iter(source)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    raise UsageError(f"a {type(source).__name__} is no source of bytes")
+    hint = f"; {AS_BYTES}" if isinstance(source, str) else ""
+    raise UsageError(f"a {type(source).__name__} is no source of bytes{hint}")
 
 
 # -- the neutral layers -----------------------------------------------------------------------------------------------

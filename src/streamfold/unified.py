@@ -12,7 +12,7 @@ from streamfold.errors import UsageError
 from streamfold.events import Event
 from streamfold.providers.registry import Provider
 from streamfold.snapshot import Snapshot
-from streamfold.stream import ByteSource, PullStream
+from streamfold.stream import ByteSource, PullStream, status_of
 
 __all__ = [
     "AsyncUnifiedStream",
@@ -35,6 +35,7 @@ class UnifiedStream(PullStream[Event]):
     def __init__(self, source: ByteSource, decoder: StreamDecoder) -> None:
         super().__init__(source, decoder)
         self._decoder = decoder
+        decoder.came_with(*status_of(source))
         decoder.look_back()
 
     def resume(self, source: ByteSource) -> UnifiedStream:
@@ -84,6 +85,7 @@ class AsyncUnifiedStream(AsyncPullStream[Event]):
     def __init__(self, source: AsyncByteSource, decoder: StreamDecoder) -> None:
         super().__init__(source, decoder)
         self._decoder = decoder
+        decoder.came_with(*status_of(source))
         decoder.look_back()
 
     def resume(self, source: AsyncByteSource) -> AsyncUnifiedStream:
@@ -122,8 +124,9 @@ class _TraceStage:
     ended = False
     fault: None = None
 
-    def __init__(self, decoder: StreamDecoder) -> None:
+    def __init__(self, source: AsyncByteSource, decoder: StreamDecoder) -> None:
         self._decoder = decoder
+        decoder.came_with(*status_of(source))
 
     def feed(self, data: bytes) -> list[Traced]:
         """The pairs that these bytes complete."""
@@ -169,14 +172,14 @@ def iter_traced(source: ByteSource, provider: Provider = "auto", **settings: Unp
     Events that no frame caused (an error at a cut) come with the frame None. Unlike the others it reads to the end of
     the source: frames after the terminal sign are paired with ``()``.
     """
-    return PullStream(source, _TraceStage(StreamDecoder(provider, **settings)))
+    return PullStream(source, _TraceStage(source, StreamDecoder(provider, **settings)))
 
 
 def aiter_traced(
     source: AsyncByteSource, provider: Provider = "auto", **settings: Unpack[Settings]
 ) -> AsyncPullStream[Traced]:
     """The async twin of :func:`iter_traced`."""
-    return AsyncPullStream(source, _TraceStage(StreamDecoder(provider, **settings)))
+    return AsyncPullStream(source, _TraceStage(source, StreamDecoder(provider, **settings)))
 
 
 def fold(

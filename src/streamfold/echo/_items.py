@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 import msgspec
@@ -160,10 +161,29 @@ def text_of_result(content: Any) -> str:
     """
     if isinstance(content, str):
         return content
+    what = type(content).__name__
     try:
-        return encode_json(content).decode()
+        text = encode_json(content).decode()
+        strange = _strange(msgspec.to_builtins(content, builtin_types=(bytes, bytearray, memoryview), enc_hook=str))
     except (TypeError, NotImplementedError, ValueError, OverflowError, RecursionError):
-        raise UsageError(f"a tool's result is text or what JSON can say, not {type(content).__name__}") from None
+        raise UsageError(f"a tool's result is text or what JSON can say, not {what}") from None
+    if strange is not None:
+        raise UsageError(f"a tool's result is text or what JSON can say, which {strange} is not")
+    return text
+
+
+def _strange(value: Any) -> str | None:
+    """What of a value an encoder would pass over in silence: bytes, as base64, and numbers that are none, as null."""
+    if isinstance(value, float):
+        return None if isfinite(value) else repr(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return type(value).__name__
+    items: Iterable[Any] = ()
+    if isinstance(value, dict):
+        items = cast("Item", value).values()
+    elif isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+    return next((strange for strange in map(_strange, items) if strange is not None), None)
 
 
 def error_text(result: ToolResult) -> str:

@@ -30,9 +30,11 @@ def tool_results(answer: Snapshot, results: Mapping[str, object], *, choice: int
         The items in the order of the calls; none where the answer calls nothing. Fresh objects at each call.
 
     Raises:
-        UsageError: A call has no result; a result belongs to no call that is handed out; a result is not what JSON can
-            say; or the surface takes no results.
+        UsageError: ``results`` is no mapping; a call has no result; a result belongs to no call that is handed out; a
+            result is not what JSON can say, as bytes and NaN are not; or the surface takes no results.
     """
+    if not isinstance(results, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"results are a mapping from a call's id to its result, not a {type(results).__name__}")
     surface, turn = surface_of(answer), turn_of(answer, choice)
     wanted = surface.waiting(turn)
     for unknown in results.keys() - {block.id for block in waiting(turn)}:

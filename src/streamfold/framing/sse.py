@@ -19,11 +19,17 @@ import msgspec
 from streamfold import limits
 from streamfold.errors import FrameTooLarge, FramingError, UsageError
 
-__all__ = ["SSEParser", "ServerSentEvent", "Stray"]
+__all__ = ["AS_BYTES", "SSEParser", "ServerSentEvent", "Stray"]
 
+AS_BYTES: Final = 'open files with "rb", take iter_bytes() or iter_content() of a response'
 _NO_HEAD: Final = b"event: "  # of a frame without an event field
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
+_RUN_TOGETHER: Final = re.compile(
+    # A field whose value goes on in another field: a comment, the name of an event, or a whole value of JSON.
+    rb"(?:event)?: ?[\w .:-]*?data: ?[\[{]|(?:id: ?[\w.-]*?)?data: ?[\[{].*?[}\]](?:data|event|id): ?[\w\[{]",
+    re.DOTALL,
+)
 _LF, _CR, _COLON = 10, 13, 58
 _SMALL: Final = 1024  # fragments shorter than this are merged: a list of 1-byte reads costs 50 bytes a byte
 _FEW: Final = 8192  # bytes of whole lines that may wait, as they came, for the blank line that makes them a frame
@@ -82,6 +88,8 @@ class SSEParser:
         replacements: How many U+FFFD stand for bad UTF-8 in the frames handed out so far.
         fault: What ended the stream early, else None.
         strays: The lines of the last take that are no field of the grammar.
+        run_together: Whether the whole stream was one line that looks like many whose ends were taken away, as
+            something does that hands over line by line. Known at the end of input.
     """
 
     fast = True
@@ -92,6 +100,7 @@ class SSEParser:
     replacements = 0
     fault: FramingError | None = None
     tail_incomplete = False  # the last frame was closed by the end of input
+    run_together = False
     # of the last take
     ids: list[str] | None = None  # last event IDs, in step with the payloads; None where it was of one plain shape
     _heads: list[bytes] | None = None
@@ -101,6 +110,7 @@ class SSEParser:
     _held_size = 0
     _position = 0  # of the first held byte, from the start of the stream
     _at_start = True  # a byte order mark may still come
+    _begin = 0  # where the stream began, from its start
     _skip_lf = False  # the last line ended in CR: a LF that comes next is its other half
     _clean = False  # nothing is open or held: the next read begins a frame
     _usual = b"data: "  # what stood before the payload of the last read that was one frame
@@ -182,26 +192,42 @@ class SSEParser:
 
     def take(self, data: bytes) -> list[bytes]:
         """Feed, and return the data of every frame that is whole now. A fault is left in ``fault``, never raised."""
-        if self._clean:
-            size, usual = len(data), self._usual
-            if not usual or not data.startswith(usual):
-                usual = self._usual = _head_of(data)
-            start = len(usual)
-            if usual and data.find(b"\n", start) == size - 2 and data[-1] == _LF and _CR not in data:
-                # Most reads of a live stream are one whole frame.
-                if size <= self._limit:
-                    self._position += size
-                    self._block = data
-                    payloads = self._payloads = [data[start:-2]]
-                    return payloads
-            elif data[-4:] == b"\r\n\r\n" and data[:6] == b"data: ":  # Gemini, and gateways built on sse-starlette
-                end = size - 4
-                if data.find(b"\r") == end and data.find(b"\n") == end + 1 and size <= self._limit:
-                    self._position += size
-                    self._block = data
-                    payloads = self._payloads = [data[6:end]]
-                    return payloads
-        self._forget()
+        return self.take_one(data) or self.take_many(data)
+
+    def take_one(self, data: bytes) -> list[bytes] | None:
+        """The same of a read that is one whole frame of a plain shape, as most of a live stream are; else None.
+
+        Where there is none, nothing was fed: the read has still to be taken.
+        """
+        if not self._clean:
+            return None
+        size, usual = len(data), self._usual
+        if not data.startswith(usual):
+            usual = _head_of(data)
+            if not usual:
+                return None
+            self._usual = usual
+        start = len(usual)
+        end = data.find(b"\n", start)
+        if end == size - 2 and data[-1] == _LF and _CR not in data:
+            pass
+        elif end == size - 3 and data[-4:] == b"\r\n\r\n" and data.find(b"\r") == end - 1:  # Gemini, and sse-starlette
+            end -= 1
+        else:
+            return None
+        if size > self._limit:
+            return None
+        self._position += size
+        self._block = data
+        payloads = self._payloads = [data[start:end]]
+        return payloads
+
+    def take_many(self, data: bytes) -> list[bytes]:
+        """The same of any read."""
+        if self._heads is not None:
+            self._forget()
+        else:
+            self._payloads, self._block = [], b""
         if self._closed:
             raise UsageError("the parser is closed")
         if data and self.fault is None:
@@ -211,7 +237,8 @@ class SSEParser:
 
     def begin_at(self, offset: int) -> None:
         """The stream began so many bytes before what is fed first: nothing but blank lines, and perhaps its mark."""
-        self._position, self._at_start = offset, False
+        self._position = self._begin = offset
+        self._at_start = False
 
     def finish(self, how: str) -> list[bytes]:
         """Declare the end: ``"eof"`` delivers an open frame, ``"cut"`` and ``"cancel"`` drop it."""
@@ -292,9 +319,7 @@ class SSEParser:
             return
         self._payloads, self._block = payloads, block
         self._position += len(block)
-        self._held, self._held_size = [], 0
-        if rest:
-            self._hold(data[end:])
+        self._held, self._held_size = [data[end:]] if rest else [], rest
 
     def _end_of_frames(self, data: bytes) -> int:
         """The length of ``data`` up to its last blank line, 0 if it has none, -1 if that is not plain to see."""
@@ -448,6 +473,7 @@ class SSEParser:
         committed = (self._retry_ms, self.last_event_id)
         line = b"".join(self._held)
         if line:
+            self.run_together = self._position in (self._begin, len(_BOM)) and _RUN_TOGETHER.match(line) is not None
             self._read_whole_lines([line], [len(line)])
             self._retry_ms = committed[0]  # a field acts when its line ends, and this one never did
         if self._data and self._flush_tail and self.fault is None:
@@ -506,11 +532,12 @@ def _split(block: bytes) -> list[bytes] | None:
         if _count(block, b"\n") == 3 * len(payloads):
             return payloads
     lines = block.split(end)
-    heads, payloads = lines[:-1:3], [line[6:] for line in lines[1::3] if line[:6] == b"data: "]
-    if len(lines) != 3 * len(payloads) + 1 or any(lines[2::3]) or lf not in (-1, len(lines) - 1):
+    heads, data = lines[:-1:3], lines[1::3]
+    if len(lines) != 3 * len(data) + 1 or any(lines[2::3]) or lf not in (-1, len(lines) - 1):
         return None
     # What lies between two texts with one beginning has it too.
-    return payloads if min(heads)[:7] == max(heads)[:7] == b"event: " else None
+    plain = min(heads)[:7] == max(heads)[:7] == b"event: " and min(data)[:6] == max(data)[:6] == b"data: "
+    return [line[6:] for line in data] if plain else None
 
 
 def _count(block: bytes, byte: bytes) -> int:
@@ -534,4 +561,4 @@ def _lines_of(text: bytes) -> tuple[list[bytes], Iterable[int], bytes]:
 def _as_bytes(data: bytes | bytearray | memoryview) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
-    raise UsageError(f"an event stream is fed bytes, not {type(data).__name__}")
+    raise UsageError(f"an event stream is fed bytes, not {type(data).__name__}; {AS_BYTES}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypedDict, TypeVar, cast
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import msgspec
 
@@ -57,6 +57,7 @@ __all__ = ["Answer", "NormalizerSettings", "RawMode"]
 B = TypeVar("B", bound="OpenBlock")
 RawMode = Literal["all", "unknown", "none"]
 _RAW_MODES: Final = ("all", "unknown", "none")
+_REASONS: Final = frozenset((*get_args(StopReason), None))
 _NO_CHOICE: Final[frozenset[int]] = frozenset()
 
 
@@ -224,7 +225,13 @@ class Answer:
         self._end()
 
     def stop(self, choice: int, reason: StopReason | None, raw: str | None, stop_sequence: str | None = None) -> None:
-        """Remember why a choice ended; a plain ``end`` never weakens what was said before."""
+        """Remember why a choice ended; a plain ``end`` never weakens what was said before.
+
+        Raises:
+            UsageError: ``reason`` is no word of the vocabulary.
+        """
+        if reason not in _REASONS:
+            raise UsageError(f"a stop reason is {', '.join(get_args(StopReason))} or None, not {reason!r}")
         before = self.stops.get(choice)
         if before is None or before.reason in (None, "end") or reason not in (None, "end"):
             self.stops[choice] = Stop(choice, reason, raw, stop_sequence)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final, cast
 
+import msgspec
+
 from streamfold.events import ErrorEvent
 from streamfold.payloads import as_text, compact, sanitize
 
-__all__ = ["error_body", "provider_error", "truncated"]
+__all__ = ["error_body", "no_body", "provider_error", "truncated", "with_status"]
 
 Members = dict[str, Any]
 
@@ -66,6 +68,28 @@ def error_body(payload: Members) -> ErrorEvent | None:
     if _text(payload.get("message")) or payload.get("detail"):
         return provider_error(None, payload)
     return None
+
+
+def with_status(error: ErrorEvent, status: int, retry_after_ms: int | None) -> ErrorEvent:
+    """The error of a response whose HTTP status said so before its body did.
+
+    Args:
+        error: What the body says.
+        status: 400 or more.
+        retry_after_ms: What the response's headers ask for.
+    """
+    may_pass = (status in _RETRYABLE_STATUS or status >= 500) and error.code not in _FINAL_CODE
+    return msgspec.structs.replace(
+        error,
+        status=status if error.status is None else error.status,
+        retryable=may_pass or (error.kind == "provider" and error.retryable),
+        retry_after_ms=retry_after_ms if error.retry_after_ms is None else error.retry_after_ms,
+    )
+
+
+def no_body(status: int) -> ErrorEvent:
+    """The error of a response that has an HTTP status of 400 or more and nothing else."""
+    return ErrorEvent("provider", f"HTTP status {status}, and an empty body", str(status), status)
 
 
 def truncated(what: str) -> ErrorEvent:

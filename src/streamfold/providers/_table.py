@@ -45,6 +45,9 @@ Say: TypeAlias = Callable[[str], Event]
 class Cursor(msgspec.Struct, frozen=True, gc=False):
     """How far an answer was read: enough to ask for the rest where a provider can resume.
 
+    To keep one as JSON: ``msgspec.json.encode(cursor)``, and back by ``Cursor(**members)`` or
+    ``msgspec.json.decode(text, type=Cursor)``.
+
     Attributes:
         response_id: The provider's name for the answer.
         last_sequence: The last sequence number (OpenAI Responses).
@@ -138,7 +141,11 @@ class BaseNormalizer:
     _shallow = 2 * limits.MAX_DEPTH  # a payload of fewer bytes cannot hold the brackets to nest too deep
 
     def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
-        self.answer = Answer(self.surface, settings)
+        try:
+            surface, _ = self.surface, self.terminal
+        except AttributeError as fault:
+            raise UsageError(f"{type(self).__name__} has to name its surface and its terminal sign: {fault}") from None
+        self.answer = Answer(surface, settings)
         if settings:
             if unknown := settings.keys() - NormalizerSettings.__annotations__.keys():
                 raise UsageError(f"no setting is called {', '.join(sorted(unknown))}")
@@ -190,11 +197,10 @@ class BaseNormalizer:
                 continue
             answer.payload, answer.kind, answer.meant = payload, None, False
             try:
-                known = mean(payload)
+                if known := mean(payload):
+                    answer.recognised = True
             except (BadJSON, DepthExceeded) as fault:
                 known = self._unreadable(payload, fault)
-            if known:
-                answer.recognised = True
             if not answer.started or len(out) != before + 1:
                 answer.pair(out, known=known)
             if answer.ended:
@@ -237,7 +243,9 @@ class BaseNormalizer:
         """Emit what the payload means; whether its kind is in the dialect's table.
 
         Raises:
-            BadJSON, DepthExceeded: From reading it.
+            BadJSON, DepthExceeded: From reading it by :func:`streamfold.payloads.read_object`: an end of the answer,
+                which :meth:`_unreadable` tells. Whatever else is raised here is a fault of the code, not of the
+                payload, and reaches the caller.
         """
         raise NotImplementedError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
+from types import FunctionType
 from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
 from streamfold.errors import UsageError
@@ -63,8 +64,31 @@ def normalizer(
     """
     if not isinstance(provider, str) and not callable(provider):  # pyright: ignore[reportUnnecessaryComparison]
         raise UsageError(f"a provider is a name or what makes a normaliser, not {provider!r}")
-    made: Normalizer = (_class_of(provider) if isinstance(provider, str) else provider)(after=after, **settings)
+    if isinstance(provider, str):
+        made: Normalizer = _class_of(provider)(after=after, **settings)
+        return made
+    if isinstance(provider, FunctionType) and not _takes_settings(provider):
+        raise UsageError(_NO_MAKER)
+    made = provider(after=after, **settings)
+    if not hasattr(made, "feed"):
+        raise UsageError(_NO_MAKER)
     return made
+
+
+_NO_MAKER: Final = (
+    "a provider of one's own is a class, or a function that makes a normaliser from the settings; "
+    "a function from a frame to events goes to map_event_stream"
+)
+
+
+def _takes_settings(function: FunctionType) -> bool:
+    code = function.__code__
+    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return "after" in named or bool(code.co_flags & _TAKES_KEYWORDS)
+
+
+_TAKES_KEYWORDS: Final = 0x08
+"""CO_VARKEYWORDS of the data model; ``inspect`` would be a long import for it."""
 
 
 def of_messages(

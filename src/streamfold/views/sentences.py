@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from streamfold.errors import UsageError
-from streamfold.events import BlockEnd, Event, TextDelta
+from streamfold.events import EVENT_TYPES, BlockEnd, Event, TextDelta, no_event
 
 __all__ = ["Sentence", "SentenceStream", "asentences", "sentences"]
 
@@ -126,6 +126,8 @@ class SentenceStream:
             yield from splitter.feed(event.text)
         elif isinstance(event, BlockEnd) and event.index in self._open:
             yield from self._open.pop(event.index).close()
+        elif type(event) not in EVENT_TYPES:
+            raise no_event(event)
 
     def close(self) -> Iterator[Sentence]:
         """There are no more events; what is held of blocks that nobody closed."""
