@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "astream": (*LEAVES, "blocks", "events", "framing.*", "stream"),
     "unified": (*CORE, "decoder", "live", "resume", "stream", "astream", "transports._base"),
     "transports": ("transports.*",),
-    "transports.*": (*CORE, "decoder", "resume", "stream", "astream", "unified", "transports._*"),
+    "transports.*": (*CORE, "decoder", "live_session", "resume", "stream", "astream", "unified", "transports._*"),
     "relay": ("relay.*",),
     "relay.app": (*CORE, "decoder", "resume", "encoders.*", "relay.*", "stream", "astream", "unified", "transports.*"),
     "relay.*": (*CORE, "decoder", "resume", "encoders.*", "relay._*"),

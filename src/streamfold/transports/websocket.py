@@ -1,0 +1,222 @@
+"""Live sessions over the ``websockets`` library: connect, send what is given, yield events as they are asked for.
+
+What the messages mean, and whether the session can be taken up again, is decided by :class:`LiveSession`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self, Unpack
+
+from streamfold import limits
+from streamfold.errors import UsageError
+from streamfold.events import GoAway
+from streamfold.live_session import LiveSession, SessionSettings, TurnEvent
+from streamfold.providers._closes import meaning_of
+from streamfold.transports._take_up import TAKE_UP, Message, Opening
+
+__all__ = ["LiveConnection", "live"]
+
+_NORMAL: Final = 1000
+_NO_FRAME: Final = 1006
+
+
+def live(
+    provider: str,
+    url: str,
+    *,
+    opening: Iterable[Message] = (),
+    headers: Mapping[str, str] | None = None,
+    attempts: int = 3,
+    delay_s: float = 0.5,
+    ping_timeout_s: float | None = 60.0,
+    **settings: Unpack[SessionSettings],
+) -> LiveConnection:
+    """A session over a WebSocket, to be used as ``async with streamfold.live(…) as session``.
+
+    Args:
+        provider: Whose session it is.
+        url: Where it is, ``wss://…``.
+        opening: What is sent as soon as a connection stands, on each one: ``setup``, ``session.update``, ….
+        headers: Of the opening request: the key goes here.
+        attempts: Connections in a row that may fail, or bring nothing, where a session is taken up; then the last fault
+            is raised, or what the close means is the end.
+        delay_s: How long to wait before the second of them, in seconds; it doubles.
+        ping_timeout_s: How long a ping may go unanswered, in seconds (some servers take 30); None is no limit.
+        settings: See :class:`SessionSettings`.
+
+    Raises:
+        UsageError: As :class:`LiveSession`; or ``websockets`` is not installed (``pip install 'streamfold[client]'``).
+    """
+    return LiveConnection(
+        LiveSession(provider, **settings),
+        provider,
+        Opening(url, tuple(opening)),
+        {"additional_headers": dict(headers or {}), "ping_timeout": ping_timeout_s}
+        | {"max_size": settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES)},
+        attempts,
+        delay_s,
+    )
+
+
+class LiveConnection:
+    """The connection of a session: an async iterator of :class:`TurnEvent`, and an async context manager.
+
+    Nothing is read before an event is asked for, but for the few messages that the library holds ready; a server that
+    sends faster has to wait. Where the provider can take a session up (Gemini Live, xAI's voice agent, each where its
+    opening enables that), it is done by the last handle: when the server said that it goes away, between two turns,
+    and when the link drops. A turn that was open then has ended truncated. Anywhere else the iteration ends with the
+    connection, behind what its close means.
+
+    Attributes:
+        session: What was said so far: turns, handle.
+    """
+
+    def __init__(
+        self,
+        session: LiveSession,
+        provider: str,
+        opening: Opening,
+        options: Mapping[str, Any],
+        attempts: int,
+        delay_s: float,
+    ) -> None:
+        try:
+            from websockets.asyncio.client import connect  # an extra, needed here alone
+            from websockets.exceptions import ConnectionClosed, WebSocketException
+        except ImportError:
+            raise UsageError("live sessions need websockets: pip install 'streamfold[client]'") from None
+        from asyncio import sleep  # importing the package loads none of it
+
+        self.session = session
+        self._connect, self._closed_fault, self._sleep = connect, ConnectionClosed, sleep
+        self._faults = (OSError, WebSocketException, TimeoutError)
+        self._opening, self._options = opening, options
+        self._take_up = TAKE_UP.get(provider)
+        self._attempts, self._delay_s = attempts, delay_s
+        self._socket: Any = None
+        self._ready: deque[TurnEvent] = deque()
+        self._failures = 0  # connections in a row that brought nothing
+        self._leaving = False  # the server said that it will close
+        self._lost = False  # there is no connection, and another one is to be made
+        self._over = False
+
+    async def __aenter__(self) -> Self:
+        await self._open(self._opening)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TurnEvent:
+        while not self._ready:
+            if self._over:
+                raise StopAsyncIteration
+            await self._more()
+        return self._ready.popleft()
+
+    async def send(self, message: Message) -> None:
+        """Send a message: an object as a text frame of JSON, text, or bytes as a binary frame.
+
+        Raises:
+            UsageError: There is no connection: before it was opened, or after it ended.
+            Exception: What ``websockets`` raises, where the link has dropped; the next event asked for takes the
+                session up, where that can be done. What was sent just before may be lost.
+        """
+        if self._socket is None:
+            raise UsageError("there is no connection to send by")
+        await self._say(self._socket, message)
+
+    async def aclose(self) -> None:
+        """Close the connection; turns that are open were cut off. Any number of times."""
+        socket, self._socket, self._over = self._socket, None, True
+        self._ready.clear()
+        self.session.close()
+        if socket is not None:
+            await socket.close()
+
+    # -- the inside ---------------------------------------------------------------------------------------------------
+
+    async def _more(self) -> None:
+        """Wait for the next message, or for another connection."""
+        if self._lost:
+            await self._again()
+        if self._socket is None:
+            raise UsageError("a live session is read inside its async with")
+        try:
+            message = await self._socket.recv()
+        except self._closed_fault as fault:
+            self._ended(*_close_of(fault))
+            return
+        events = self.session.feed(message)
+        self._ready += events
+        if any(event.turn is not None for event in events):
+            self._failures = 0
+        self._leaving = self._leaving or any(isinstance(event.event, GoAway) for event in events)
+        if self.session.ended:
+            await self._leave()
+            self._over = True
+        elif self._leaving and self._take_up is not None and self.session.resumable:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Close the connection from this side; what was on its way is read after it."""
+        if self._socket is not None:
+            await self._socket.close()
+
+    def _ended(self, code: int, reason: str) -> None:
+        self._socket = None
+        mine = self._leaving and code == _NORMAL and self.session.resumable
+        self._ready += self.session.close(None if mine else code, reason)
+        again = self._leaving or (code != _NORMAL and meaning_of(code, reason).retryable)
+        again = again and self._failures < self._attempts
+        self._lost = again and self._take_up is not None and self.session.resume_handle is not None
+        self._over, self._leaving = not self._lost, False
+
+    async def _again(self) -> None:
+        """Another connection, by the last handle."""
+        handle = self.session.resume_handle
+        assert self._take_up is not None
+        assert handle is not None
+        opening = self._take_up(self._opening, handle)
+        while True:
+            self._failures += 1
+            if self._failures > 1:
+                await self._sleep(self._delay_s * 2 ** (self._failures - 2))
+            try:
+                await self._open(opening)
+            except self._faults:
+                if self._failures >= self._attempts:
+                    self._over = True
+                    raise
+            else:
+                self._lost = False
+                return
+
+    async def _open(self, opening: Opening) -> None:
+        socket = await self._connect(opening.url, **self._options)
+        try:
+            for message in opening.messages:
+                await self._say(socket, message)
+        except BaseException:
+            await socket.close()
+            raise
+        self._socket = socket
+
+    async def _say(self, socket: Any, message: Message) -> None:
+        self.session.sent(message)
+        await socket.send(json.dumps(message) if isinstance(message, dict) else message)
+
+
+def _close_of(fault: Any) -> tuple[int, str]:
+    """Code and reason of a close: what the server sent, else what this side found wrong, else none came."""
+    frame = fault.rcvd or fault.sent
+    return (_NO_FRAME, "") if frame is None else (frame.code, frame.reason)

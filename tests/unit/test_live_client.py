@@ -1,0 +1,357 @@
+"""The client of live sessions against a real WebSocket server: recorded sessions, links that drop, backpressure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import InvalidStatus
+
+import streamfold
+from streamfold import ErrorEvent, LiveSession, TurnEvent, UsageError
+from streamfold.transports._take_up import TAKE_UP, Opening
+from tests.conftest import SHARED
+from tests.live import Recording, broken, recordings
+
+Frame = dict[str, Any]
+Handler = Callable[[ServerConnection], Awaitable[None]]
+SESSIONS = dict(recordings(SHARED))
+SETUP: Frame = {"setup": {"model": "m", "sessionResumption": {}}}
+CUT = [name for name in SESSIONS if not name.startswith(("gemini-live/", "lyria"))]
+
+
+def run(handler: Handler, client: Callable[[str], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        async with serve(handler, "localhost", 0) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            return await asyncio.wait_for(client(f"ws://localhost:{port}/x?model=m"), 20)
+
+    return asyncio.run(main())
+
+
+def drop(connection: ServerConnection) -> None:
+    """The link is gone, without a close frame."""
+    connection.transport.abort()
+
+
+async def told(provider: str, url: str, **how: Any) -> tuple[LiveSession, list[TurnEvent]]:
+    async with streamfold.live(provider, url, delay_s=0.01, **how) as connection:
+        events = [event async for event in connection]
+    assert not broken(events)
+    return connection.session, events
+
+
+def alone(provider: str, frames: list[Frame]) -> LiveSession:
+    session = LiveSession(provider)
+    for frame in frames:
+        session.feed(frame)
+    return session
+
+
+@pytest.mark.parametrize("name", [name for name in SESSIONS if SESSIONS[name].facts["connections"] == 1])
+def test_a_recorded_session_is_read_and_its_frames_are_sent(name: str) -> None:
+    recording = SESSIONS[name]
+    provider = recording.facts["provider"]
+    came: list[Any] = []
+
+    async def handler(connection: ServerConnection) -> None:
+        for line in recording.lines:
+            if line["dir"] == "in":
+                await connection.send(json.dumps(line["frame"]).encode())
+            elif line["dir"] == "out":
+                came.append(json.loads(await connection.recv()))
+        await connection.close()
+
+    async def client(url: str) -> LiveSession:
+        async with streamfold.live(provider, url) as connection:
+            for frame in recording.frames("out"):
+                await connection.send(frame)
+            async for _ in connection:
+                pass
+            return connection.session
+
+    session = run(handler, client)
+    assert came == recording.frames("out")
+    expected = alone(provider, recording.frames())
+    expected.close(1000)
+    assert [turn.blocks for turn in session.turns] == [turn.blocks for turn in expected.turns]
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_link_that_drops_is_told_where_the_session_cannot_be_taken_up(name: str) -> None:
+    """Dropped at every message: what came stands, what was open is truncated, and nothing connects again."""
+    recording = SESSIONS[name]
+    provider, frames = recording.facts["provider"], recording.frames()
+    connections: list[int] = []
+
+    async def client_at(url: str) -> None:
+        for count in range(len(frames) + 1):
+            connections.append(count)
+            session, events = await told(provider, url)
+            expected = alone(provider, frames[:count])
+            expected.close(1006)
+            assert [turn.blocks for turn in session.turns] == [turn.blocks for turn in expected.turns]
+            assert [turn.outcome for turn in session.turns] == [turn.outcome for turn in expected.turns]
+            last = [event.event for event in events if isinstance(event.event, ErrorEvent)][-1]
+            assert last.kind in ("truncated", "transport")
+            assert last.status == 1006
+
+    async def handler(connection: ServerConnection) -> None:
+        for frame in frames[: connections[-1]]:
+            await connection.send(json.dumps(frame))
+        await asyncio.sleep(0.02)  # what was sent is on its way
+        drop(connection)
+
+    run(handler, client_at)
+    assert connections == list(range(len(frames) + 1))
+
+
+TURNS: list[list[Frame]] = [
+    [
+        {"serverContent": {"modelTurn": {"parts": [{"text": f"turn {number},"}]}}},
+        {"serverContent": {"modelTurn": {"parts": [{"text": " whole."}]}}},
+        {"serverContent": {"turnComplete": True}},
+        {"sessionResumptionUpdate": {"newHandle": f"h{number}", "resumable": True}},
+    ]
+    for number in range(3)
+]
+FIRST: list[Frame] = [{"setupComplete": {}}, {"sessionResumptionUpdate": {"newHandle": "h", "resumable": True}}]
+LENGTH = len(FIRST) + sum(map(len, TURNS))
+
+
+class Gemini:
+    """A server that goes on behind the handle it is given, and drops one link after so many messages."""
+
+    def __init__(self, drop_at: int, *, goes_away: bool = False) -> None:
+        self.drop_at, self.goes_away = drop_at, goes_away
+        self.setups: list[Frame] = []
+
+    async def __call__(self, connection: ServerConnection) -> None:
+        setup = json.loads(await connection.recv())["setup"]
+        self.setups.append(setup)
+        handle = setup["sessionResumption"].get("handle")
+        begun = {None: 0, "h": 0, **{f"h{number}": number + 1 for number in range(3)}}[handle]
+        frames = [*(FIRST if handle is None else FIRST[:1]), *(frame for turn in TURNS[begun:] for frame in turn)]
+        if len(self.setups) == 1:
+            if self.goes_away:
+                frames.insert(self.drop_at, {"goAway": {"timeLeft": "5s"}})
+            else:
+                frames = frames[: self.drop_at]
+        for frame in frames:
+            await connection.send(json.dumps(frame).encode())
+            await asyncio.sleep(0.002)
+        if len(self.setups) == 1 and not self.goes_away:
+            drop(connection)
+        elif self.goes_away and len(self.setups) == 1:
+            await connection.wait_closed()
+        else:
+            await connection.close()
+
+
+@pytest.mark.parametrize("count", range(LENGTH + 1))
+def test_a_session_is_taken_up_where_the_link_drops_and_nothing_is_lost_or_doubled(count: int) -> None:
+    server = Gemini(count)
+    session, _ = run(server, lambda url: told("gemini-live", url, opening=[SETUP]))
+    if count < len(FIRST):  # no handle so far
+        assert len(server.setups) == 1
+        return
+    handle = "h" if count < len(FIRST) + 4 else f"h{(count - len(FIRST)) // 4 - 1}"
+    assert server.setups[1]["sessionResumption"] == {"handle": handle}
+    whole = [turn.text for turn in session.turns if turn.outcome == "complete"]
+    cut = [turn.text for turn in session.turns if turn.outcome == "truncated"]
+    inside = (count - len(FIRST)) % 4  # messages of a turn that was open; behind its end only the handle is missing
+    again = [f"turn {(count - len(FIRST)) // 4}, whole."] if inside == 3 else []  # said, and said again: no handle told
+    assert sorted(whole) == sorted([f"turn {number}, whole." for number in range(3)] + again)
+    assert len(cut) == (inside in (1, 2))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 6, 10, LENGTH])
+def test_a_session_is_taken_up_between_two_turns_where_the_server_goes_away(count: int) -> None:
+    server = Gemini(count, goes_away=True)
+    session, events = run(server, lambda url: told("gemini-live", url, opening=[SETUP]))
+    assert len(server.setups) == 2
+    whole = [turn.text for turn in session.turns if turn.outcome == "complete"]
+    assert set(whole) == {f"turn {number}, whole." for number in range(3)}
+    assert len(whole) <= 4  # one may have been on its way
+    assert [event.event.type for event in events].count("go_away") == 1
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_session_that_cannot_be_taken_up_again_comes_to_an_end(refuses: bool) -> None:
+    """The server drops every link, or lets nobody in again."""
+    seen: list[int] = []
+
+    def process_request(connection: ServerConnection, request: Any) -> Any:
+        seen.append(1)
+        return connection.respond(503, "full") if refuses and len(seen) > 1 else None
+
+    async def handler(connection: ServerConnection) -> None:
+        await connection.recv()
+        for frame in FIRST if len(seen) == 1 else []:
+            await connection.send(json.dumps(frame))
+        await asyncio.sleep(0.01)
+        drop(connection)
+
+    async def main() -> list[TurnEvent]:
+        async with serve(handler, "localhost", 0, process_request=process_request) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            session = streamfold.live(
+                "gemini-live", f"ws://localhost:{port}", opening=[SETUP], delay_s=0.001, attempts=4
+            )
+            async with session as connection:
+                return [event async for event in connection]
+
+    if refuses:
+        with pytest.raises(InvalidStatus):
+            asyncio.run(main())
+    else:
+        assert [event.event.type for event in asyncio.run(main())][-1] == "error"
+    assert len(seen) == 5
+
+
+def test_a_normal_close_is_the_end_though_there_is_a_handle() -> None:
+    server = Gemini(LENGTH)
+
+    async def handler(connection: ServerConnection) -> None:
+        server.setups.append(json.loads(await connection.recv()))
+        for frame in [*FIRST, *TURNS[0]]:
+            await connection.send(json.dumps(frame))
+        await connection.close()
+
+    session, events = run(handler, lambda url: told("gemini-live", url, opening=[SETUP]))
+    assert len(server.setups) == 1
+    assert [turn.outcome for turn in session.turns] == ["complete"]
+    assert [event for event in events if isinstance(event.event, ErrorEvent)] == []
+
+
+def test_a_reader_who_waits_holds_the_server_up() -> None:
+    sent: list[int] = []
+    frame = json.dumps({"type": "ping", "pad": random.Random(1).randbytes(50_000).hex()})  # compresses to a half
+
+    async def handler(connection: ServerConnection) -> None:
+        for number in range(400):
+            await connection.send(frame)
+            sent.append(number)
+        await connection.close()
+
+    async def client(url: str) -> int:
+        async with streamfold.live("xai-realtime", url) as connection:
+            await asyncio.sleep(0.3)
+            held = len(sent)
+            count = 0
+            async for _ in connection:
+                count += 1
+            assert count == 400
+            return held
+
+    assert run(handler, client) < 350
+
+
+def test_who_is_cancelled_closes_the_connection() -> None:
+    closed: list[int | None] = []
+
+    async def handler(connection: ServerConnection) -> None:
+        await connection.send(json.dumps({"type": "response.created", "response": {"id": "r"}}))
+        await connection.wait_closed()
+        closed.append(connection.close_code)
+
+    async def client(url: str) -> LiveSession:
+        begun = asyncio.Event()
+        sessions: list[LiveSession] = []
+
+        async def read() -> None:
+            async with streamfold.live("openai-realtime", url) as connection:
+                sessions.append(connection.session)
+                async for _ in connection:
+                    begun.set()
+
+        task = asyncio.create_task(read())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return sessions[0]
+
+    session = run(handler, client)
+    assert closed == [1000]
+    assert session.snapshot().outcome == "truncated"
+
+
+def test_closing_twice_is_closing_once_and_nothing_is_read_or_sent_after_it() -> None:
+    async def handler(connection: ServerConnection) -> None:
+        await connection.wait_closed()
+
+    async def client(url: str) -> None:
+        connection = streamfold.live("xai-tts", url)
+        with pytest.raises(UsageError):
+            await anext(aiter(connection))
+        with pytest.raises(UsageError):
+            await connection.send("x")
+        async with connection:
+            await connection.aclose()
+            await connection.aclose()
+            assert [event async for event in connection] == []
+
+    run(handler, client)
+
+
+def test_a_message_too_large_ends_the_session() -> None:
+    async def handler(connection: ServerConnection) -> None:
+        await connection.send(json.dumps({"type": "audio.delta", "delta": "AAEC"}))
+        await connection.send(json.dumps({"type": "audio.delta", "delta": "A" * 4000}))
+        await connection.wait_closed()
+
+    session, events = run(handler, lambda url: told("xai-tts", url, max_frame_bytes=1000))
+    assert isinstance(events[-1].event, ErrorEvent)
+    assert session.snapshot().outcome == "truncated"
+    assert events[-1].event.status == 1009
+
+
+def test_what_the_first_connection_raises_is_raised() -> None:
+    def refuse(connection: Any, request: Any) -> Any:
+        return connection.respond(401, "no key")
+
+    async def main() -> None:
+        async def handler(connection: ServerConnection) -> None: ...
+
+        async with serve(handler, "localhost", 0, process_request=refuse) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            async with streamfold.live("xai-tts", f"ws://localhost:{port}"):
+                pass
+
+    with pytest.raises(InvalidStatus):
+        asyncio.run(main())
+
+
+OPENINGS: dict[str, tuple[str, Opening, Opening]] = {
+    "a setup": (
+        "gemini-live",
+        Opening("wss://x", ({"setup": {"model": "m"}}, {"other": 1}, "text")),
+        Opening("wss://x", ({"setup": {"model": "m", "sessionResumption": {"handle": "h 1"}}}, {"other": 1}, "text")),
+    ),
+    "a setup in the other spelling": (
+        "gemini-live",
+        Opening("wss://x", ({"setup": {"session_resumption": {"transparent": True, "handle": "old"}}},)),
+        Opening("wss://x", ({"setup": {"session_resumption": {"transparent": True, "handle": "h 1"}}},)),
+    ),
+    "an address": (
+        "xai-realtime",
+        Opening("wss://x/v1?model=a%2Fb&conversation_id=old"),
+        Opening("wss://x/v1?model=a%2Fb&conversation_id=h+1"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("provider", "first", "again"), OPENINGS.values(), ids=OPENINGS)
+def test_how_a_session_is_taken_up(provider: str, first: Opening, again: Opening) -> None:
+    assert TAKE_UP[provider](first, "h 1") == again
+
+
+def test_the_recorded_sessions_are_there() -> None:
+    assert len(CUT) >= 15
+    assert all(isinstance(SESSIONS[name], Recording) for name in CUT)
