@@ -105,6 +105,7 @@ class Answer:
 
     def __init__(self, surface: str, settings: NormalizerSettings) -> None:
         self.surface = surface
+        self.id = self.last_signature = None
         self.out: list[Event] = []
         self.spans: list[tuple[int, int]] = []
         self.open: dict[int, OpenBlock] = {}
@@ -138,7 +139,7 @@ class Answer:
     def pair(self, out: list[Event], *, known: bool) -> None:
         """A payload was read that caused other than one event, or that was the first: let it and the answer show."""
         before = self.before
-        if len(out) == before:
+        if len(out) == before and not self.meant:
             self.raw(known=known)
         if not self.started:
             self.started = True
@@ -360,23 +361,27 @@ class Answer:
 
     def settle_text(self, block: OpenBlock, whole: str | None) -> None:
         """What the authoritative text adds to the pieces becomes a last piece."""
-        rest = self._rest(block, whole)
-        if rest:
-            self.text(block, rest)
+        if not block.says(whole):
+            rest = self._rest(block, whole)
+            if rest:
+                self.text(block, rest)
 
     def settle_reasoning(self, block: OpenReasoning, wire_part: object, whole: str | None) -> None:
         """The same for one part of a block of reasoning."""
         if whole:
             block.half = ""
-            rest = self._rest(block.parts[block.part(wire_part)], whole)
-            if rest:
-                self.reasoning(block, rest, wire_part)
+            part = block.parts[block.part(wire_part)]
+            if not part.says(whole):
+                rest = self._rest(part, whole)
+                if rest:
+                    self.reasoning(block, rest, wire_part)
 
     def settle_arguments(self, call: OpenCall, whole: str | None) -> None:
         """The same for the arguments of a call."""
-        rest = self._rest(call, whole)
-        if rest:
-            self.arguments(call, rest)
+        if not call.says(whole):
+            rest = self._rest(call, whole)
+            if rest:
+                self.arguments(call, rest)
 
     def settle_since(self, call: OpenCall, mark: int, whole: str) -> None:
         """The same for the arguments since the mark; where that contradicts them, the end of the call has to tell."""

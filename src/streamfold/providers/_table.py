@@ -110,7 +110,7 @@ def id_of(value: Any) -> str:
 
 def whole_number(value: Any) -> int | None:
     """The value if it is a whole number that can count something, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None  # type(): true is no number
 
 
 class BaseNormalizer:
@@ -146,6 +146,7 @@ class BaseNormalizer:
         except AttributeError as fault:
             raise UsageError(f"{type(self).__name__} has to name its surface and its terminal sign: {fault}") from None
         self.answer = Answer(surface, settings)
+        self.next_sequence = self.last_event_id = None
         if settings:
             if unknown := settings.keys() - NormalizerSettings.__annotations__.keys():
                 raise UsageError(f"no setting is called {', '.join(sorted(unknown))}")
@@ -183,29 +184,31 @@ class BaseNormalizer:
             out: Where its events go.
             more: The short way to try first; None where the first payload is known to be none of its.
         """
-        self.answer.begin(out)
+        if out is not self.answer.out:  # else the batch has begun
+            self.answer.begin(out)
         self._read(payloads if self.unwrap is None else map(self.unwrap, payloads), out, more)
 
     def _read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
         answer = self.answer
         add, mean = out.append, self._mean
-        while (payload := next(payloads, END) if more is None else more(payloads, add)) is not END:
+        while not answer.ended:
+            payload = next(payloads, END) if more is None else more(payloads, add)
+            if payload is END:
+                return
             before = answer.before = len(out)
-            if answer.ended:
-                answer.spans.append((before, 0))
-                answer.surplus -= 1
-                continue
             answer.payload, answer.kind, answer.meant = payload, None, False
             try:
                 if known := mean(payload):
                     answer.recognised = True
             except (BadJSON, DepthExceeded) as fault:
                 known = self._unreadable(payload, fault)
-            if not answer.started or len(out) != before + 1:
+            if len(out) != before + 1 or not answer.started:
                 answer.pair(out, known=known)
-            if answer.ended:
-                self.more = None
             more = self.more
+        self.more = None
+        for _ in payloads:  # after the end they mean nothing
+            answer.spans.append((len(out), 0))
+            answer.surplus -= 1
 
     def close(self, how: CloseHow = "eof") -> list[Event]:
         """The end of input.

@@ -94,8 +94,6 @@ def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: 
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or not _SHORT < len(payload) <= size:
                 return payload
@@ -258,19 +256,20 @@ class AnthropicNormalizer(BaseNormalizer):
         self._prefilled = None
 
     def _content_block_start(self, event: _Event) -> None:
-        index = event.index if type(event.index) is int else _key(event.index)
+        index, content = event.index, event.content_block
+        if type(index) is not int:
+            index = _key(index)
         if index in self._by_index:  # xAI gives every block the index 0
             self._end_block(self._by_index[index], index)
-        if event.content_block is not None:
-            self._warm(self._start_block(event.content_block, index), index)
+        if content is not None:
+            self._warm(self._start_block(content, index), index)
         else:
             self.answer.raw()
 
     def _start_block(self, content: _ContentBlock, index: object) -> OpenBlock:
-        kind = content.type
-        opener = _BLOCKS.get(kind)
+        opener = _BLOCKS.get(content.type)
         if opener is None:
-            result = kind.endswith("_tool_result")
+            result = content.type.endswith("_tool_result")
             opener = AnthropicNormalizer._open_result if result else AnthropicNormalizer._open_other
         block = self._latest = self._by_index[index] = opener(self, content)
         return block
@@ -297,8 +296,11 @@ class AnthropicNormalizer(BaseNormalizer):
                 self.answer.raw()
             return
         self.more = None
-        self._latest = next(reversed(self._by_index.values()), None)
-        self._finish_block(block)
+        self._latest = next(reversed(self._by_index.values())) if self._by_index else None
+        if type(block) is OpenCall:
+            self._finish_call(block)
+        else:
+            self.answer.close(block)
 
     def _message_delta(self, event: _Event) -> None:
         delta = event.delta or _Delta()
@@ -460,15 +462,15 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _warm(self, block: OpenBlock, index: object) -> None:
         """Let the next delta take the short way, if it is one of this block."""
-        if not self.hot or block.half or block.index not in self.answer.open:
-            return
         at, size = block.index, self._shallow
+        if not self.hot or block.half or at not in self.answer.open:
+            return
         if block.kind == "text":
             self.more = _more(_TEXT, index, partial(TextDelta, at), block, size)
-        elif type(block) is OpenReasoning:
-            self.more = _more(_THINKING, index, partial(ReasoningDelta, at), block.parts[block.part(0)], size)
         elif type(block) is OpenCall:
             self.more = _more(_INPUT, index, partial(ToolCallDelta, at, block.id), block, size)
+        elif type(block) is OpenReasoning:
+            self.more = _more(_THINKING, index, partial(ReasoningDelta, at), block.parts[block.part(0)], size)
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -495,7 +497,10 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _stop_block(self, block: OpenBlock, index: object) -> None:
         self.more = None
-        self._finish_block(block)
+        if type(block) is OpenCall:
+            self._finish_call(block)
+        else:
+            self.answer.close(block)
         if self._by_index.get(index) is block:
             del self._by_index[index]
         else:  # an index of no open block means the one opened last
@@ -507,14 +512,14 @@ class AnthropicNormalizer(BaseNormalizer):
         self._stop_block(block, index)
         self._finish_blank()
 
-    def _finish_block(self, block: OpenBlock) -> None:
-        if type(block) is not OpenCall:
-            self.answer.close(block)
-        elif block.given or not block.is_empty():
-            self.answer.finish_call(block, block.given if block.is_empty() else None)
+    def _finish_call(self, call: OpenCall) -> None:
+        if call.tail or call.full:
+            self.answer.finish_call(call)
+        elif call.given:
+            self.answer.finish_call(call, call.given)
         else:
             self._finish_blank()
-            self._blank = block
+            self._blank = call
             self.answer.said()
 
     def _finish_blank(self, *, cut: bool = False) -> None:

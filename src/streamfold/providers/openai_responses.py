@@ -318,7 +318,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             if event is None:
                 self._give_up()
                 return False
-        kind = event.type or answer.event_name() or ""
+        kind = event.type
+        if not kind:
+            kind = event.type = self._name_of(event)
         number = event.sequence_number
         if number == self.next_sequence and type(number) is int:
             self.next_sequence = number + 1
@@ -329,19 +331,26 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if self._pending_error is not None and kind != "response.failed":
             self._give_up()
             return True
-        if not kind and event.object == "response":  # a server that did not stream
-            event.response = response = _RESPONSE.read(payload, None) or _Response()
-            kind = f"response.{text_of(response.status) or 'completed'}"
-        event.type = kind
         handler = EVENTS.get(kind)
         if handler is not None:
             handler(self, event)
+            if answer.meant or answer.ended:
+                return True
         elif event.error and not kind:  # an error body in the place of a stream
             self._error(event)
             return False
-        if not answer.meant and not answer.ended and len(answer.out) == answer.before:
-            answer.raw(index=self._concerned(event), known=handler is not None or kind in PROGRESS)
-        return handler is not None or kind in PROGRESS
+        known = handler is not None or kind in PROGRESS
+        if len(answer.out) == answer.before:
+            answer.raw(index=self._concerned(event), known=known)
+        return known
+
+    def _name_of(self, event: _Event) -> str:
+        """The type of an event that does not say it: the frame may, and a server that did not stream."""
+        kind = self.answer.event_name() or ""
+        if not kind and event.object == "response":
+            event.response = response = _RESPONSE.read(self.answer.payload, None) or _Response()
+            kind = f"response.{text_of(response.status) or 'completed'}"
+        return kind
 
     def _in_sequence(self, event: _Event) -> bool:
         """Count the payload; False for one that a new connection only repeats."""
@@ -367,8 +376,10 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _created(self, event: _Event) -> None:
         response = event.response or _Response()
         self._stored = self._stored and response.store is not False
-        # Copilot's ids change at every event: the first one counts.
-        self.answer.identify(self.answer.id or id_of(response.id), response.model)
+        answer = self.answer
+        if answer.id is None or response.model != answer.model:
+            # Copilot's ids change at every event: the first one counts.
+            answer.identify(answer.id or id_of(response.id), response.model)
 
     def _progress(self, event: _Event) -> None:
         self._created(event)
@@ -497,7 +508,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _item_done(self, event: _Event) -> None:
         if type(event.item) is dict:
             members: Members = event.item
-            self._finish_item(self._item_of(event, members), members)
+            item = self._items.get(event.output_index) if type(event.output_index) is int else None
+            if item is None or item.done or item.type != members.get("type"):
+                item = self._item_of(event, members)
+            self._latest = item
+            self._finish_item(item, members)
             self.answer.meant = True
 
     def _reconcile(self, output: Sequence[msgspec.Raw]) -> None:
@@ -556,7 +571,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if not item.members:
             self._begin_item(item, members)
         item.members = members
-        self._note_id(item, members)
+        if members.get("id") != item.id:
+            self._note_id(item, members)
         if item.call is not None:
             self._finish_call(
                 item.call, CALLS[item.type], members, incomplete=text_of(members.get("status")) in unfinished
@@ -582,8 +598,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _meta(self, members: Members) -> Members | None:
         """What has to go back with the item in the next request, but for the members that blocks hold."""
-        meta = {} if members.get("id") is None else {"item_id": members["id"]}
-        meta.update({name: value for name, value in members.items() if value is not None and name not in _HELD})
+        if None in members.values():
+            members = {name: value for name, value in members.items() if value is not None}
+        meta: Members = {"item_id": members["id"], **members} if "id" in members else dict(members)
+        for name in _HELD.intersection(members):
+            del meta[name]
         return meta or None
 
     # -- messages -----------------------------------------------------------------------------------------------------
@@ -592,7 +611,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self, item: _Item, kind: Literal["text", "refusal"], part: Any, *, opens: bool = True
     ) -> OpenBlock | None:
         """The block of a content part; None where the item is done, so that no part of it is open."""
-        key = (kind, whole_number(part) or 0)
+        key = (kind, part if type(part) is int and part > 0 else 0)
         block = item.parts.get(key)
         if block is None and opens and not item.done:
             item.type = item.type or "message"
@@ -946,28 +965,24 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _more(self, decode: Callable[[bytes], Any], index: int, part: int, say: Say, pieces: Pieces) -> More:
         size, depth = self._shallow, self.answer.max_depth
-
         tail = pieces.tail_to_add_to()
 
         def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
             nonlocal tail
-            if len(tail) > MANY:
-                tail = pieces.tail_to_add_to()
             expected = self.next_sequence
+            step = expected is not None  # some hosts do not number
             for payload in payloads:
-                if type(payload) is not bytes:
-                    break
-                if len(payload) > size and depth_exceeds(payload, depth):
+                if type(payload) is not bytes or (len(payload) > size and depth_exceeds(payload, depth)):
                     break
                 try:
                     event = decode(payload)
                 except DECODE_ERRORS:
                     break
-                piece, number = event.delta, event.sequence_number
-                if number != expected or event.output_index != index or event.part != part or not piece:
+                piece = event.delta
+                if event.sequence_number != expected or event.output_index != index or event.part != part or not piece:
                     break
-                if number is not None:
-                    expected = number + 1
+                if step:
+                    expected += 1  # type: ignore[operator]
                 tail.append(piece)
                 add(say(piece))
             else:
