@@ -19,6 +19,7 @@ from streamfold.stream import (
     MapStage,
     Stage,
     open_source,
+    parted,
 )
 
 __all__ = ["AsyncByteSource", "AsyncPullStream", "amap_event_stream", "aparse_event_stream"]
@@ -54,11 +55,21 @@ class AsyncPullStream(Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.aclose()
+        if kind is None:
+            await self.aclose()
+        else:
+            with suppress(Exception):  # what is wrong is what was raised first
+                await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop, and close the source. May be called at any time and more than once."""
-        await self._items.aclose()
+        """Stop, and close the source. May be called at any time and more than once, by another task too.
+
+        A read that another task waits for is not interrupted, unless closing the source does that: what it brings is
+        dropped, and the loop of that task ends. A generator cannot be closed while it runs: a source that is one is
+        closed as soon as its read returns; who cannot wait for that cancels the task that reads.
+        """
+        if not self._items.ag_running:
+            await self._items.aclose()
         await self._finish()
 
     async def _pull(self) -> AsyncGenerator[T, None]:
@@ -72,13 +83,15 @@ class AsyncPullStream(Generic[T]):
                     chunk = await anext(chunks)
                 except StopAsyncIteration:
                     break
-                except Exception:
-                    self._batch = iter(stage.close("cut"))
+                except BaseException as fault:
+                    self._batch = iter(stage.close("cut") if isinstance(fault, Exception) else ())
                     for item in self._batch:
                         yield item
                     with suppress(Exception):  # what is wrong is what the source raised first
                         await self._finish()
                     raise
+                if self._closed:  # while it was read
+                    return
                 items = feed(chunk)
                 if items:
                     self._batch = batch = iter(items)
@@ -87,7 +100,7 @@ class AsyncPullStream(Generic[T]):
                     if len(items) > MANY_ITEMS or len(chunk) > MUCH:
                         items.clear()
                         stage.release()
-            self._batch = iter(stage.close("eof"))
+            self._batch = iter(() if self._closed else stage.close("eof"))
             for item in self._batch:
                 yield item
             if stage.fault is not None:
@@ -101,12 +114,12 @@ class AsyncPullStream(Generic[T]):
         return left
 
     async def _finish(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._cancel()
+        if not self._closed:
+            self._closed = True
+            self._cancel()
+        closers, self._closers = parted(self._closers)
         async with AsyncExitStack() as stack:  # all of them, though one raises: under trio, a cancelled one does
-            for close in reversed(self._closers):
+            for close in reversed(closers):
                 stack.push_async_callback(_close, close)
 
     def _cancel(self) -> None:

@@ -104,10 +104,17 @@ class PullStream(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:
+            self.close()
+        else:
+            with suppress(Exception):  # what is wrong is what was raised first
+                self.close()
 
     def close(self) -> None:
-        """Stop, and close the source. May be called at any time and more than once, by another thread too."""
+        """Stop, and close the source. May be called at any time and more than once, by another thread too.
+
+        A generator cannot be closed while it runs: a source that is one is closed as soon as its read returns.
+        """
         self._items = iter(())
         left = self._left()
         deque(self._batch, maxlen=0)  # a loop may hold it still: it ends here
@@ -127,11 +134,14 @@ class PullStream(Generic[T]):
                     chunk = next(chunks)
                 except StopIteration:
                     break
-                except Exception:
-                    yield self._handing_out(stage.close("cut"))
+                except BaseException as fault:
+                    if isinstance(fault, Exception):
+                        yield self._handing_out(stage.close("cut"))
                     with suppress(Exception):  # what is wrong is what the source raised first
                         self._finish()
                     raise
+                if self._closed:  # while it was read
+                    return
                 items = feed(chunk)
                 if items:
                     self._batch = batch = iter(items)
@@ -139,7 +149,7 @@ class PullStream(Generic[T]):
                     if len(items) > MANY_ITEMS or len(chunk) > MUCH:
                         items.clear()
                         stage.release()
-            if items := stage.close("eof"):
+            if not self._closed and (items := stage.close("eof")):
                 yield self._handing_out(items)
             if stage.fault is not None:
                 raise stage.fault
@@ -156,13 +166,13 @@ class PullStream(Generic[T]):
         return left
 
     def _finish(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._cancel()
-        if self._closers:
+        if not self._closed:
+            self._closed = True
+            self._cancel()
+        closers, self._closers = parted(self._closers)
+        if closers:
             with ExitStack() as stack:  # all of them, though one raises
-                for close in reversed(self._closers):
+                for close in reversed(closers):
                     stack.callback(close)
 
     def _cancel(self) -> None:
@@ -186,6 +196,19 @@ def open_source(source: ByteSource) -> tuple[Iterator[bytes], list[Callable[[], 
     chunks = _reads(source)
     closers = [close for close in (getattr(chunks, "close", None), getattr(source, "close", None)) if callable(close)]
     return chunks, closers[-1:] if chunks is source else closers
+
+
+Closer = TypeVar("Closer", bound=Callable[[], object])
+
+
+def parted(closers: list[Closer]) -> tuple[list[Closer], list[Closer]]:
+    """What can be called now; and what closes a generator that runs, which is left to who reads it."""
+    later = [close for close in closers if _runs(getattr(close, "__self__", None))]
+    return [close for close in closers if close not in later], later
+
+
+def _runs(owner: object) -> bool:
+    return any(getattr(owner, name, None) is True for name in ("gi_running", "ag_running"))
 
 
 def status_of(source: Any) -> tuple[int | None, int | None]:

@@ -557,6 +557,63 @@ def test_a_source_that_fails_to_close_is_closed_once(run: Callable[[Main], None]
     run(main)
 
 
+@every_stream
+@pytest.mark.parametrize("closes", [True, False], ids=["an object", "a generator"])
+def test_another_task_can_close_a_stream_that_waits(closes: bool, opening: Opening) -> None:
+    async def main() -> None:
+        waits, goes_on, log = asyncio.Event(), asyncio.Event(), list[str]()
+
+        async def reads() -> AsyncIterator[bytes]:
+            try:
+                yield FRAMES[0]
+                waits.set()
+                await goes_on.wait()
+                for frame in FRAMES[1:]:
+                    yield frame
+            finally:
+                log.append("read")
+
+        class Body:
+            """Closing it ends the read, as it does with a connection."""
+
+            aiter_bytes = staticmethod(reads)
+
+            async def aclose(self) -> None:
+                log.append("closed")
+                goes_on.set()
+
+        stream = opening(Body() if closes else reads())
+        reading = asyncio.create_task(drained(stream))
+        await waits.wait()
+        await stream.aclose()
+        await stream.aclose()
+        assert log == (["closed"] if closes else [])
+        goes_on.set()
+        got, raised = await reading
+        assert raised is None
+        assert log == (["closed", "read"] if closes else ["read"])
+        assert got == (await drained(opening(AsyncSource(FRAMES[:1], checkpoint))))[0][: len(got)]
+
+    by_asyncio(main)
+
+
+@every_loop
+@pytest.mark.parametrize("first", [KeyboardInterrupt, asyncio.CancelledError, OSError])
+def test_what_ended_a_read_is_not_hidden_by_a_source_that_fails_to_close(
+    first: type[BaseException], run: Callable[[Main], None]
+) -> None:
+    async def main() -> None:
+        closing = RuntimeError("closing")
+        source = AsyncSource(FRAMES[:2], checkpoint, fails=first(), closing_fails=closing)  # type: ignore[arg-type]
+        with pytest.raises(first):
+            async with streamfold.aiter_unified(source, "openai-chat") as stream:
+                async for _ in stream:
+                    pass
+        assert source.closed == 1
+
+    run(main)
+
+
 @every_loop
 def test_afold_into_keeps_the_part_that_came(run: Callable[[Main], None]) -> None:
     async def main() -> None:

@@ -480,6 +480,75 @@ def test_another_thread_can_close_a_stream_that_waits(opening: Opening) -> None:
     assert source.closed == 1
 
 
+@every_stream
+def test_a_generator_that_another_thread_closes_is_closed_when_its_read_returns(opening: Opening) -> None:
+    waits, goes_on, log = threading.Event(), threading.Event(), list[str]()
+
+    def source() -> Iterator[bytes]:
+        try:
+            yield FRAMES[0]
+            waits.set()
+            goes_on.wait()
+            yield from FRAMES[1:]
+        finally:
+            log.append("closed")
+
+    stream = opening(source())
+
+    def watch() -> None:
+        waits.wait()
+        stream.close()
+        log.append("asked for")
+        goes_on.set()
+
+    watchdog = threading.Thread(target=watch)
+    watchdog.start()
+    got, raised = drained(stream)
+    watchdog.join()
+    assert raised is None
+    assert log == ["asked for", "closed"]
+    assert got == drained(opening(FRAMES[:1]))[0][: len(got)]  # nothing of what came after it was asked for
+
+
+@every_stream
+def test_a_generator_may_close_the_stream_that_reads_it(opening: Opening) -> None:
+    log = list[str]()
+
+    def source() -> Iterator[bytes]:
+        try:
+            yield FRAMES[0]
+            stream.close()
+            yield from FRAMES[1:]
+        finally:
+            log.append("closed")
+
+    stream = opening(source())
+    got, raised = drained(stream)
+    assert raised is None
+    assert log == ["closed"]
+    assert got == drained(opening(FRAMES[:1]))[0][: len(got)]
+
+
+@every_stream
+@pytest.mark.parametrize("first", [KeyboardInterrupt, SystemExit, GeneratorExit, OSError])
+def test_what_ended_a_read_is_not_hidden_by_a_source_that_fails_to_close(
+    first: type[BaseException], opening: Opening
+) -> None:
+    source = Source(FRAMES[:2], fails=first(), closing_fails=RuntimeError("closing"))  # type: ignore[arg-type]
+    with pytest.raises(first), opening(source) as stream:
+        list(stream)
+    assert source.closed == 1
+
+
+@every_stream
+def test_what_the_consumer_raised_is_not_hidden_by_a_source_that_fails_to_close(opening: Opening) -> None:
+    source = Source(FRAMES, closing_fails=RuntimeError("closing"))
+    with pytest.raises(KeyboardInterrupt), opening(source) as stream:
+        next(iter(stream))
+        raise KeyboardInterrupt
+    assert source.closed == 1
+
+
 # -- faults of the source ---------------------------------------------------------------------------------------------
 
 
