@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -326,6 +327,13 @@ def test_what_the_first_connection_raises_is_raised() -> None:
 
     with pytest.raises(InvalidStatus):
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("missing", ["websockets.asyncio.client", "websockets.exceptions"])
+def test_who_lacks_the_extra_is_told_its_name(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(UsageError, match=r"streamfold\[client\]"):
+        streamfold.live("xai-tts", "ws://localhost")
 
 
 OPENINGS: dict[str, tuple[str, Opening, Opening]] = {
