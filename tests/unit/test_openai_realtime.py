@@ -820,6 +820,18 @@ def test_a_conversation_of_xai_is_taken_up_by_its_id_where_the_session_allows_it
     assert (session.resume_handle, session.resumable) == (None, False)
 
 
+def test_a_conversation_of_xai_can_be_taken_up_whoever_tells_first_that_it_is_kept() -> None:
+    session, events = xai(*resumption(True)[:1], resumption(True)[-1], resumption(True)[1])
+    assert (session.resume_handle, session.resumable) == ("conv", True)
+    assert events[-1].event == Session("s1", True, "conv")
+    session = LiveSession("xai-realtime")
+    for sent in ("{", {"type": "session.update", "session": {"resumption": {"enabled": True}}}):
+        session.sent(sent)
+    for frame in resumption(False)[:2]:
+        session.feed(frame)
+    assert (session.resume_handle, session.resumable) == ("conv", True)
+
+
 def test_what_was_said_before_comes_again_as_raw() -> None:
     session, events = xai(*resumption(True))
     assert [e.event.type for e in events] == ["session", "raw", "raw", "raw", "session"]

@@ -86,7 +86,7 @@ class _Response(msgspec.Struct, eq=False):
         turn: What it says.
         blocks: By item, place in it, and what they hold.
         calls: By item, or by the call's own id where the wire names no item.
-        argued: Items of calls whose arguments are all there.
+        argued: Indexes of calls whose arguments are all there.
         seen: Items that are finished.
         interrupted: The user broke in.
         latest: The item that was spoken of last, and the place in it.
@@ -95,7 +95,7 @@ class _Response(msgspec.Struct, eq=False):
     turn: TurnAnswer
     blocks: dict[tuple[str, Any, str], OpenBlock] = {}
     calls: dict[str, OpenCall] = {}
-    argued: set[str] = set()
+    argued: set[int] = set()
     seen: set[str] = set()
     interrupted: bool = False
     in_conversation: bool = True
@@ -306,13 +306,13 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
         for block in response.blocks.values():
             turn.close(block, complete=status == "completed" and not response.interrupted)
         taken_back: list[str] = []
-        for item, call in response.calls.items():
+        for call in response.calls.values():
             if call.index not in turn.open:
                 continue
             if status == "cancelled" and call.executor == "client":
                 taken_back.append(call.id)
                 turn.cut(call)
-            elif item in response.argued:
+            elif call.index in response.argued:
                 self.finish_call(turn, call, call.given, incomplete=status != "completed")
         if taken_back:
             turn.out.append(ToolCallCancelled(tuple(taken_back)))
@@ -472,7 +472,7 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
             whole, name = text_of(event.get("arguments")), text_of(event.get("name"))
             response.turn.settle_arguments(call, whole)
             call.name, call.given = name or call.name, whole or call.given
-            response.argued.update(item for item, known in response.calls.items() if known is call)
+            response.argued.add(call.index)
             response.turn.raw(index=call.index)
 
     def _call_ended(self, response: _Response, item: Members, status: str, *, whole: bool) -> bool:
@@ -670,6 +670,7 @@ class XAIRealtimeNormalizer(OpenAIRealtimeNormalizer):
     def _begin(self) -> None:
         super()._begin()
         self._conversation: str | None = None
+        self._resumes = False  # whether the conversation can be taken up
         self._binary = False
 
     def _own_event(self, kind: str) -> Callable[[Any, Members], None] | None:
@@ -696,18 +697,37 @@ class XAIRealtimeNormalizer(OpenAIRealtimeNormalizer):
         except (BadJSON, DepthExceeded):
             return True
 
+    def sent(self, message: Payload) -> None:
+        """The client sent this: whether the conversation is to be kept. See :meth:`LiveNormalizer.sent`."""
+        try:
+            members = read_object(message, self.answer.max_depth) or {}
+        except (BadJSON, DepthExceeded):
+            return
+        if members.get("type") == "session.update":
+            self._note_resumption(_object(members.get("session")))
+
+    def _note_resumption(self, session: Members) -> None:
+        if "resumption" in session:
+            self._resumes = _object(session["resumption"]).get("enabled") is True
+
     def _conversation_created(self, event: Members) -> None:
-        """By this id another connection takes the conversation up, where the session allows that."""
+        """By this id another connection takes the conversation up, where the session keeps it."""
         self._conversation = id_of(_object(event.get("conversation")).get("id")) or None
-        self.answer.raw()
+        if self._resumes:
+            self._tell({})
+        else:
+            self.answer.raw()
 
     def _tell(self, session: Members) -> None:
-        output = _object(_object(session.get("audio")).get("output"))
-        self._binary = output.get("transport") == "binary"
+        if "audio" in session:
+            output = _object(_object(session["audio"]).get("output"))
+            self._binary = output.get("transport") == "binary"
+        self._note_resumption(session)
         id_ = id_of(session.get("id")) or self.session.id
-        if "resumption" in session:
-            resumable = _object(session["resumption"]).get("enabled") is True and self._conversation is not None
-            self.tell(Session(id_, resumable, self._conversation if resumable else None), can_resume=True)
+        if self._resumes and self._conversation:
+            self.tell(Session(id_, True, self._conversation), can_resume=True)
+        elif "resumption" in session:
+            self.tell(Session(id_), can_resume=True)
         else:
             self.tell(Session(id_))
 
