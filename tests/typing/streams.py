@@ -36,6 +36,22 @@ def a_stream_is_an_iterator_and_a_context(chunks: Iterable[bytes]) -> None:
     stream.close()
 
 
+def names_that_annotate(
+    source: streamfold.ByteSource,
+    later: streamfold.AsyncByteSource,
+    provider: streamfold.Provider,
+    outcome: streamfold.Outcome,
+    reason: streamfold.StopReason,
+    kind: streamfold.ErrorKind,
+) -> None:
+    assert_type(streamfold.fold(source, provider).outcome, streamfold.Outcome)
+    assert_type(streamfold.aiter_unified(later, provider).resume(later), AsyncUnifiedStream)
+    assert_type(streamfold.iter_unified(source, provider).resume(source), UnifiedStream)
+    streamfold.Stop(reason=reason)
+    streamfold.ErrorEvent(kind, outcome)
+    print(streamfold.nonsense)  # type: ignore[attr-defined]
+
+
 class Acme(streamfold.BaseNormalizer):
     surface = "acme"
     terminal = "bye"

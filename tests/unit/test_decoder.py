@@ -576,9 +576,11 @@ def test_auto_that_gave_up_does_not_change_its_mind() -> None:
     assert sum(isinstance(event, Raw) for event in events) == body.count(b"\n\n")
 
 
-def test_the_wrong_provider_is_all_raw_and_truncated() -> None:
+def test_the_wrong_provider_is_all_raw_and_told() -> None:
     events, snapshot = by_decoder([ANTHROPIC], "openai-chat")
-    assert (snapshot.outcome, snapshot.blocks) == ("truncated", ())
+    assert (snapshot.outcome, snapshot.blocks) == ("failed", ())
+    assert isinstance(events[-1], ErrorEvent)
+    assert events[-1].code == "wrong_provider"
     raws = [event.name for event in events if isinstance(event, Raw)]
     assert raws.count("content_block_delta") == 4
 
