@@ -290,7 +290,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         """
         answer, flow, calling, shallow = self.answer, self._flowing, self._calling, self._shallow
         named = answer.id is not None and answer.model is not None
-        out = answer.out = cast("list[Event]", cast("Any", add).__self__)
+        out = answer.out
         spans = answer.spans
         known = len(spans)
         for payload in payloads:
