@@ -40,14 +40,16 @@ class AsyncPullStream(Generic[T]):
         self._chunks, self._closers = open_async_source(source)
         self._stage = stage
         self._batch: Any = iter(())  # what is being handed out; it knows how much of it is left
-        self._items = self._pull()
+        self._items: Any = self._pull()  # Any: typing's AsyncGenerator does not know that one can be running
         self._closed = False
 
     def __aiter__(self) -> AsyncIterator[T]:
-        return self._items
+        items: AsyncIterator[T] = self._items
+        return items
 
     async def __anext__(self) -> T:
-        return await anext(self._items)
+        item: T = await anext(self._items)
+        return item
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,7 +7,7 @@ closed, a body that is no stream at all, the cursor, and the fold behind ``snaps
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -196,8 +196,10 @@ class StreamDecoder:
     _spans: Sequence[tuple[int, int]] = ()
     _framed: int | None = None  # frames of it that come before the events which no frame caused; None: all
     _before: _Before = (None, None, None, None, False)
+    _position: _Position | None = None  # in it
     # what is not folded yet
     _accumulator: StreamAccumulator | None = None
+    _folded = 0  # events of what waits that are folded already
     # an answer that was broken off, for who has another connection
     _lent = False  # the accumulator is the caller's: what went into it cannot be taken back
     _kept: _Kept | None = None
@@ -355,6 +357,7 @@ class StreamDecoder:
         if not self._looked_at or len(self._waiting) > _FOLD_AT:
             self._fold(0)
         self._batch = self._payloads = self._spans = ()
+        self._position = None
         self._normalizer.answer.begin([])
         if self._parser is not None:
             self._parser.release()
@@ -364,7 +367,7 @@ class StreamDecoder:
         accumulator = self._fold(left)
         if self._kept is None and not self._lent:
             self._kept = _Kept(self._normalizer, self._tags, accumulator, self._over)
-            self._told, self._behind = self._waiting, 0
+            self._told, self._behind = self._waiting[self._folded :], 0
             self._accumulator = accumulator = accumulator.copy()
         self._unseen = left
         accumulator.close("cancelled")
@@ -430,7 +433,7 @@ class StreamDecoder:
         self.ended = self._over = over
         unseen = max(0, self._unseen - self._behind)
         self._batch = self._batch[: len(self._batch) - self._behind]
-        self._waiting = list(self._told)
+        self._waiting, self._folded = list(self._told), 0
         self._kept, self._told, self._behind, self._unseen = None, (), 0, 0
         return self._waiting[len(self._waiting) - unseen :]
 
@@ -473,30 +476,20 @@ class StreamDecoder:
         It moves only when all events of a frame are out. Of signatures only the last one of a batch is known: it counts
         when all of the batch is out.
         """
-        sequence, event_id, response_id, signature, known = self._before
-        counts = _counts(self._spans, len(self._payloads))
-        out = len(self._batch) - left
-        beyond = self._over and (not left or out > sum(counts))  # what no frame caused comes last of all
-        if self._tail is not None or beyond or not self._batch:
+        if self._tail is not None or not self._batch or (self._over and not left):
             return self.cursor
-        whole = _frames_out(counts, out)
-        held = not known and not any(counts[:whole])  # what came before the dialect was known is not out yet
-        whole = 0 if held else whole
-        cursor, given, normalizer = self.cursor, self._after or Cursor(), self._normalizer
-        last = given.last_sequence if sequence is None else sequence - 1
-        for payload in self._payloads[:whole]:
-            numbered = _numbered(payload)
-            if normalizer.next_sequence is not None and numbered.sequence_number is not None:
-                last = max(numbered.sequence_number, -1 if last is None else last)
-            if normalizer.last_event_id is not None:
-                event_id = numbered.event_id or event_id
-        for event in self._batch[: sum(counts[:whole])]:
-            if isinstance(event, Start | Restart):
-                response_id = (event.id or response_id) if isinstance(event, Start) else None
+        given, position, out = self._after or Cursor(), self._position, len(self._batch) - left
+        if position is None or position.batch is not self._batch or position.out > out:
+            position = self._position = _Position(self._batch, self._payloads, self._spans, self._before, given)
+        if self._over and out > position.total:  # what no frame caused comes last of all
+            return self.cursor
+        position.move(out, self._normalizer)
+        event_id = position.event_id
         if event_id is None:
-            event_id = self._event_id if held else self._event_id_at(whole, inside=out > sum(counts[:whole]))
-        signature = (signature or given.last_signature) if left else cursor.last_signature
-        return Cursor(response_id, last, event_id or None, signature)
+            inside = out > position.events
+            event_id = self._event_id if position.held else self._event_id_at(position.frames, inside=inside)
+        signature = (self._before[3] or given.last_signature) if left else self.cursor.last_signature
+        return Cursor(position.response_id, position.sequence, event_id or None, signature)
 
     def _event_id_at(self, frames: int, *, inside: bool) -> str:
         """The last event id when so many frames of the last batch are out, or events of the next one already."""
@@ -514,10 +507,14 @@ class StreamDecoder:
         if self._accumulator is None:
             self._accumulator = StreamAccumulator()
             self._accumulator.late = lives
-        if len(self._waiting) > left:
-            count = len(self._waiting) - left
-            self._accumulator.extend(self._waiting[:count], ended=self.ended and not left and not lives)
-            self._waiting = self._waiting[count:]
+        waiting, begin, end = self._waiting, self._folded, len(self._waiting) - left
+        if end > begin:
+            news = waiting[begin:end] if begin or left else waiting
+            self._accumulator.extend(news, ended=self.ended and not left and not lives)
+            if 2 * end < len(waiting):
+                self._folded = end
+            else:  # not before half of it is: each is moved once or twice, however often somebody looks
+                self._waiting, self._folded = waiting[end:], 0
         return self._accumulator
 
     def _hand_out(self, events: list[Event], size: int = 0) -> list[Event]:
@@ -535,7 +532,7 @@ class StreamDecoder:
 
     def _forget_batch(self) -> None:
         self._batch = self._payloads = self._spans = ()
-        self._framed = None
+        self._position = self._framed = None
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
@@ -565,7 +562,7 @@ class StreamDecoder:
             if sse is None or sse.ids is None:
                 self._end()
             else:
-                self._end(sse.id_of(_frames_out(_counts(self._spans, len(payloads)), len(events)) - 1))
+                self._end(sse.id_of(_frames_out(_counts(self._spans, len(payloads)), len(events))[0] - 1))
         return events
 
     def _look_around(self, payloads: list[Any]) -> None:
@@ -867,16 +864,62 @@ def _nothing(before: int, payloads: int) -> list[tuple[int, int]]:
     return [(before, 0)] * payloads
 
 
-def _frames_out(counts: Iterable[int], events_out: int) -> int:
-    """How many frames of a batch caused the first ``events_out`` events, the last one wholly."""
-    at = number = 0
-    for number, count in enumerate(counts, 1):
-        at += count
-        if at > events_out:
-            return number - 1
-        if at == events_out and count:
+def _frames_out(counts: Sequence[int], events_out: int, frames: int = 0, events: int = 0) -> tuple[int, int]:
+    """How many frames of a batch caused the first ``events_out`` events, the last one wholly; and their events.
+
+    So many frames and their events are known to be among them.
+    """
+    while frames < len(counts) and events + counts[frames] <= events_out:
+        events += counts[frames]
+        frames += 1
+        if events == events_out and counts[frames - 1]:
             break
-    return number
+    return frames, events
+
+
+class _Position:
+    """How far a batch is handed out. It only goes on: who asks after each event asks for the next few frames."""
+
+    def __init__(
+        self,
+        batch: Sequence[Event],
+        payloads: Sequence[Any],
+        spans: Sequence[tuple[int, int]],
+        before: _Before,
+        given: Cursor,
+    ) -> None:
+        self.batch, self._payloads = batch, payloads
+        self._counts = _counts(spans, len(payloads))
+        self.total = sum(self._counts)  # events that frames caused
+        self.out = -1  # events that are out
+        self.frames = self.events = 0  # frames that are out wholly, and their events
+        sequence, self.event_id, self.response_id, _, self._known = before
+        self.sequence = given.last_sequence if sequence is None else sequence - 1
+        self._numbered = 0  # frames whose numbers are known
+
+    @property
+    def held(self) -> bool:
+        """Whether what came before the dialect was known is not out yet."""
+        return not self._known and not self.events
+
+    def move(self, out: int, normalizer: Normalizer) -> None:
+        """So many events are out now."""
+        if out == self.out:
+            return
+        self.out, begin = out, self.events
+        self.frames, self.events = _frames_out(self._counts, out, self.frames, self.events)
+        if self.held:
+            return
+        for payload in self._payloads[self._numbered : self.frames]:
+            numbered = _numbered(payload)
+            if normalizer.next_sequence is not None and numbered.sequence_number is not None:
+                self.sequence = max(numbered.sequence_number, -1 if self.sequence is None else self.sequence)
+            if normalizer.last_event_id is not None:
+                self.event_id = numbered.event_id or self.event_id
+        self._numbered = self.frames
+        for event in self.batch[begin : self.events]:
+            if isinstance(event, Start | Restart):
+                self.response_id = (event.id or self.response_id) if isinstance(event, Start) else None
 
 
 def _unnamed(k: int) -> str | None:

@@ -605,10 +605,14 @@ def test_what_ended_a_read_is_not_hidden_by_a_source_that_fails_to_close(
     async def main() -> None:
         closing = RuntimeError("closing")
         source = AsyncSource(FRAMES[:2], checkpoint, fails=first(), closing_fails=closing)  # type: ignore[arg-type]
-        with pytest.raises(first):
+
+        async def read_all() -> None:
             async with streamfold.aiter_unified(source, "openai-chat") as stream:
                 async for _ in stream:
                     pass
+
+        with pytest.raises(first):
+            await read_all()
         assert source.closed == 1
 
     run(main)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections import deque
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -165,6 +167,18 @@ def test_a_stream_s_cursor_moves_when_all_events_of_a_frame_are_out(body: bytes,
                 event_id = stream.cursor.last_event_id
                 assert least <= (-1 if event_id is None else int(event_id.removeprefix("n"))) <= most
     assert stream.cursor.last_sequence == LAST
+
+
+@pytest.mark.parametrize("size", [100, 1000, 100_000])
+@pytest.mark.parametrize("provider", ["openai-responses", "auto"])
+@pytest.mark.parametrize("body", [RESPONSES, NUMBERED], ids=["without ids", "with ids"])
+def test_a_stream_s_cursor_does_not_depend_on_when_it_was_asked_for(body: bytes, provider: Any, size: int) -> None:
+    with streamfold.iter_unified(cut(body, size), provider) as stream:
+        asked = [stream.cursor for _ in stream]
+    for count, cursor in enumerate(asked, 1):
+        with streamfold.iter_unified(cut(body, size), provider) as stream:
+            deque(islice(stream, count), maxlen=0)
+            assert stream.cursor == cursor
 
 
 @pytest.mark.parametrize("size", [100, 100_000])

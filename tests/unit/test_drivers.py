@@ -543,9 +543,12 @@ def test_what_ended_a_read_is_not_hidden_by_a_source_that_fails_to_close(
 @every_stream
 def test_what_the_consumer_raised_is_not_hidden_by_a_source_that_fails_to_close(opening: Opening) -> None:
     source = Source(FRAMES, closing_fails=RuntimeError("closing"))
-    with pytest.raises(KeyboardInterrupt), opening(source) as stream:
-        next(iter(stream))
+
+    def interrupted(_: Any) -> None:
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), opening(source) as stream:
+        interrupted(next(iter(stream)))
     assert source.closed == 1
 
 
