@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any, Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamfold import LiveSession, TranscriptBlock, TranscriptDelta
 from tests.live import broken
-from tests.properties.test_normalizers import more
-from tests.wires_realtime import Frame
+from tests.properties.test_normalizers import _places, more
+from tests.wires_realtime import REALTIME_WIRES, Frame
 
 PIECES: Final = st.lists(st.text(alphabet="ab \U0001f600", min_size=1, max_size=3), min_size=1, max_size=4)
 TEXTS: Final = st.lists(PIECES, min_size=1, max_size=4)
@@ -100,3 +102,19 @@ def test_words_that_xai_says_anew_end_as_the_last_version(versions: list[str], o
     block = session.turns[-1].blocks[0]
     assert isinstance(block, TranscriptBlock)
     assert (block.text, block.complete) == (versions[-1], True)
+
+
+ANYTHING: Final = (None, "", "\ud83d", -1, True, [], {}, [{"type": []}], {"type": {}})
+
+
+@pytest.mark.parametrize("provider", REALTIME_WIRES)
+def test_any_member_may_be_anything(provider: str) -> None:
+    for frames in REALTIME_WIRES[provider].values():
+        for number, frame in enumerate(frames):
+            for place in range(len(_places(frame))):
+                for value in ANYTHING:
+                    spoilt = deepcopy(frame)
+                    holder, name = _places(spoilt)[place]
+                    holder[name] = value
+                    session, events = fed(provider, [*frames[:number], spoilt, *frames[number + 1 :]])
+                    assert not broken(events + session.close(1006))

@@ -182,6 +182,35 @@ def test_a_session_is_taken_up_between_two_turns_where_the_server_goes_away(coun
     assert [event.event.type for event in events].count("go_away") == 1
 
 
+def test_a_conversation_of_xai_is_taken_up_by_its_id_in_the_address() -> None:
+    paths: list[str] = []
+
+    async def handler(connection: ServerConnection) -> None:
+        assert connection.request is not None
+        paths.append(connection.request.path)
+        await connection.recv()
+        response = {"id": f"r{len(paths)}", "status": "completed"}
+        for frame in (
+            {"type": "session.created", "session": {"id": "s"}},
+            {"type": "conversation.created", "conversation": {"id": "conv"}},
+            {"type": "session.updated", "session": {"resumption": {"enabled": True}}},
+            {"type": "response.created", "response": response},
+            {"type": "response.output_text.delta", "response_id": f"r{len(paths)}", "delta": "Hi"},
+        ):
+            await connection.send(json.dumps(frame))
+        await asyncio.sleep(0.01)
+        if len(paths) == 1:
+            drop(connection)
+        else:
+            await connection.send(json.dumps({"type": "response.done", "response": response}))
+            await connection.close()
+
+    update: Frame = {"type": "session.update", "session": {"resumption": {"enabled": True}}}
+    session, _ = run(handler, lambda url: told("xai-realtime", url, opening=[update]))
+    assert paths == ["/x?model=m", "/x?model=m&conversation_id=conv"]
+    assert [(turn.text, turn.outcome) for turn in session.turns] == [("Hi", "truncated"), ("Hi", "complete")]
+
+
 @pytest.mark.parametrize("refuses", [False, True])
 def test_a_session_that_cannot_be_taken_up_again_comes_to_an_end(refuses: bool) -> None:
     """The server drops every link, or lets nobody in again."""

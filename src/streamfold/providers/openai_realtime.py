@@ -21,7 +21,7 @@ import msgspec
 
 from streamfold.blocks import ApprovalBlock, Block, JSONText, ToolResultBlock, TranscriptSource
 from streamfold.events import ErrorEvent, GoAway, Interrupted, Session, StopReason, ToolCallCancelled
-from streamfold.payloads import BadJSON, DepthExceeded, Payload, compact, read_object
+from streamfold.payloads import BadJSON, DepthExceeded, Payload, compact, read_object, sanitize
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._live import LiveNormalizer, TurnAnswer
@@ -296,7 +296,7 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
             error = details.get("error")
             self.end_turn(turn, provider_error(error, {} if error else {"message": "the response failed"}))
             return
-        turn.stop(0, REASONS.get(reason) or REASONS.get(details.get("type") or status, "other"), reason)
+        turn.stop(0, REASONS.get(reason) or REASONS.get(text_of(details.get("type")) or status, "other"), reason)
         self._leave_unheard(turn)
         self.end_turn(turn)
 
@@ -381,7 +381,7 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
     def _item_added(self, response: _Response, event: Members) -> None:
         item = _object(event.get("item"))
         response.latest = (id_of(item.get("id")), 0)
-        if item.get("type") in CALLS and not self._call_of(response, item):
+        if text_of(item.get("type")) in CALLS and not self._call_of(response, item):
             self._open_call(response, item)
 
     def _item_done(self, response: _Response, event: Members) -> None:
@@ -418,7 +418,7 @@ class OpenAIRealtimeNormalizer(LiveNormalizer):
             response.turn.hold(len(response.seen))
 
     def _approval(self, response: _Response, item: Members) -> None:
-        id_, name, arguments = (text_of(item.get(member)) for member in ("id", "name", "arguments"))
+        id_, name, arguments = (sanitize(text_of(item.get(member))) for member in ("id", "name", "arguments"))
 
         def make(index: int, complete: bool, meta: JSONText | None) -> Block:
             return ApprovalBlock(index, id_, name, arguments, complete=complete, meta=meta)
