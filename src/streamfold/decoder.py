@@ -261,7 +261,10 @@ class StreamDecoder:
         answer, more = normalizer.answer, normalizer.more
         if self._looked_at:
             self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature, True)
-        events = answer.begin([])
+        events: list[Event] = []
+        answer.out = events
+        if answer.spans:
+            answer.begin(events)
         left = iter(payloads)
         payload = next(left, END) if more is None else more(left, events.append)
         if payload is not END:  # what is left is no more of the same
