@@ -31,9 +31,6 @@ from streamfold.providers.registry import PROVIDERS
 from tests.evidence import same_text
 from tests.promises import LIVE, Reader
 
-NOT_YET: Final = ()
-"""Folders whose provider is known by another surface of its."""
-
 LATE: Final = ("block_start", "transcript_delta", "block_end", "usage", "tool_call_cancelled", "interrupted", "raw")
 """What may be said of a turn after its end."""
 
@@ -56,7 +53,7 @@ def recordings(shared: Path) -> Iterator[tuple[str, Recording]]:
     for path in sorted((shared / "expected").glob("*.json")):
         document = json.loads(path.read_text())
         for file, facts in document["captures"].items():
-            if file.endswith(".jsonl") and facts["provider"] in PROVIDERS and document["folder"] not in NOT_YET:
+            if file.endswith(".jsonl") and facts["provider"] in PROVIDERS:
                 name = f"{document['folder']}/{file}"
                 text = (shared / "captures" / name).read_text()
                 yield name, Recording([json.loads(line) for line in text.splitlines()], facts)
