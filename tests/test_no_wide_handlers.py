@@ -42,7 +42,7 @@ ALLOWED: Final = {
         "providers/_table.py",
         "__init__",
         "AttributeError",
-    ): "a caller's own class that lacks a name; nothing is read yet",
+    ): "a class of a caller's own that lacks a name",
     ("providers/_aws.py", "decoded", "ValueError"): "what is no base64, or no ASCII",
     ("framing/json_array.py", "_fault_of", "RecursionError"): "the standard decoder recurses",
     ("framing/json_array.py", "_fault_of", "ValueError"): "JSONDecodeError, and integers of too many digits",

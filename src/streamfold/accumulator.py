@@ -7,8 +7,8 @@ never be closed by name. What ``block_end`` and ``tool_call_done`` say is author
 from __future__ import annotations
 
 import copy
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final, TypeVar, get_args
 
 import msgspec
@@ -54,7 +54,7 @@ from streamfold.events import (
     no_event,
 )
 from streamfold.partial_json import JSONValue, Nothing, PartialJSON
-from streamfold.pieces import MANY, Pieces, joined
+from streamfold.pieces import MANY, Pieces, PiecesView, Row, joined
 from streamfold.snapshot import BlockView, Outcome, Snapshot
 
 __all__ = ["StreamAccumulator"]
@@ -116,21 +116,26 @@ class _OpenReasoning(_Open):
     def __init__(self, index: int, kind: str, choice: int = 0, meta: JSONText | None = None) -> None:
         super().__init__(index, kind, choice, meta)
         self.parts: dict[int, Pieces] = {}
+        self.row = Row[PiecesView]()  # views of the parts
+        self.fed: set[int] = set()  # those that may have grown since: the last one does without a word
+        self.last = 0
 
     def part(self, number: int) -> Pieces:
+        self.fed.add(number)
+        self.last = number
         if number not in self.parts:
-            sort = self.parts and number < next(reversed(self.parts))
             self.parts[number] = Pieces()
-            if sort:
-                self.parts = dict(sorted(self.parts.items()))
         return self.parts[number]
 
     def state(self) -> Any:
-        return self.choice, self.meta, [part.view() for part in self.parts.values()]
+        for number in self.fed:
+            self.row.put(number, self.parts[number].view())
+        self.fed.intersection_update((self.last,))
+        return self.choice, self.meta, self.row.view()
 
     def make(self, state: Any, complete: bool) -> Block:
-        choice, meta, views = state
-        parts = tuple(text for text in map(joined, views) if text)
+        choice, meta, row = state
+        parts = tuple(text for text in map(joined, chain.from_iterable(row)) if text)
         return ReasoningBlock(self.index, "\n\n".join(parts), parts, choice=choice, complete=complete, meta=meta)
 
 
@@ -290,10 +295,8 @@ class StreamAccumulator:
         self._blocks: dict[int, _Open | Block] = {}
         self._choices = 1
         self._stops: tuple[Stop, ...] = ()
-        # In index order: first those that are closed, with all before them; then the rest. Snapshots share the first.
-        self._settled: list[Block] = []
-        self._settled_to = -1  # the last index of them
-        self._rest: deque[int] = deque()
+        self._row = Row[BlockView | Block]()  # the blocks as the last snapshot shows them
+        self._fresh: set[int] = set()  # those that it does not show as they are
         # Where a piece like the last one goes, until somebody looks.
         self._hot_kind: Any = None
         self._hot_index = -1
@@ -387,7 +390,7 @@ class StreamAccumulator:
         self._cool()
         twin = copy.copy(self)
         twin._warnings, twin._changed = list(self._warnings), set(self._changed)
-        twin._settled, twin._rest = list(self._settled), deque(self._rest)
+        twin._row, twin._fresh = Row(), set(self._blocks)
         twin._blocks = {
             index: copy.deepcopy(block) if isinstance(block, _Open) else block for index, block in self._blocks.items()
         }
@@ -400,7 +403,9 @@ class StreamAccumulator:
         if len(self._hot_pieces.tail) != self._hot_seen:
             self._note()
         if self._snapshot is None:
-            shown, blocks = self._shown, self._blocks
+            for index in self._fresh:
+                self._row.put(index, self._shown(self._blocks[index]))
+            self._fresh.clear()
             self._snapshot = Snapshot(
                 self._surface,
                 self._id,
@@ -411,8 +416,7 @@ class StreamAccumulator:
                 self._choices,
                 self._stops,
                 (self._warnings, len(self._warnings)),
-                (self._settled, len(self._settled)),
-                tuple([shown(blocks[index]) for index in self._rest]),
+                self._row.view(),
             )
         return self._snapshot
 
@@ -546,7 +550,6 @@ class StreamAccumulator:
 
     def _calls_cancelled(self, event: ToolCallCancelled) -> None:
         ids = frozenset(event.ids)
-        closed = False
         for index, block in self._blocks.items():
             if isinstance(block, _OpenCall) and block.id in ids and block.call_state != "cancelled":
                 block.call_state = "cancelled"
@@ -554,9 +557,6 @@ class StreamAccumulator:
             elif isinstance(block, ToolCallBlock) and block.id in ids and block.state != "cancelled":
                 self._blocks[index] = msgspec.structs.replace(block, state="cancelled")
                 self._mark(index)
-                closed = True
-        if closed:
-            self._settle_anew()
 
     def _block_end(self, event: BlockEnd) -> None:
         index, block = event.index, event.block
@@ -566,7 +566,6 @@ class StreamAccumulator:
         if known is None:
             self._count(block.choice)
             self._place(index, block)
-            self._settle()
             return
         if type(block) is ToolCallBlock and _is_cancelled(known):  # it stays so, whatever its end says
             block = msgspec.structs.replace(block, state="cancelled")
@@ -577,9 +576,6 @@ class StreamAccumulator:
         self._blocks[index] = block
         if isinstance(known, _Open):
             self._cool()
-            self._settle()
-        else:  # snapshots that show the one before must not change
-            self._settle_anew()
 
     def _set_usage(self, event: Usage) -> None:
         if event != self._usage:
@@ -603,7 +599,6 @@ class StreamAccumulator:
             if isinstance(block, ToolCallBlock) and block.state == "ready" and block.choice in choices:
                 self._blocks[index] = msgspec.structs.replace(block, state="void")
                 self._mark(index)
-        self._settle_anew()
 
     def _fault(self, event: ErrorEvent) -> None:
         if not event.fatal:
@@ -641,6 +636,7 @@ class StreamAccumulator:
 
     def _mark(self, index: int) -> None:
         self._changed.add(index)
+        self._fresh.add(index)
         self._snapshot = None
 
     def _touch(self, block: _Open) -> None:
@@ -649,28 +645,8 @@ class StreamAccumulator:
         self._mark(block.index)
 
     def _place(self, index: int, block: _Open | Block) -> None:
-        self._changed.add(index)
-        self._snapshot = None
+        self._mark(index)
         self._blocks[index] = block
-        if index < self._settled_to:
-            self._settle_anew()
-            return
-        self._rest.append(index)
-        if len(self._rest) > 1 and index < self._rest[-2]:
-            self._rest = deque(sorted(self._rest))
-
-    def _settle_anew(self) -> None:
-        self._cool()
-        self._settled, self._settled_to, self._rest = [], -1, deque(sorted(self._blocks))
-        self._settle()
-
-    def _settle(self) -> None:
-        while self._rest:
-            block = self._blocks[self._rest[0]]
-            if isinstance(block, _Open):
-                return
-            self._settled_to = self._rest.popleft()
-            self._settled.append(block)
 
     def _shown(self, block: _Open | Block) -> BlockView | Block:
         if not isinstance(block, _Open):
@@ -683,12 +659,10 @@ class StreamAccumulator:
         self._cool()
         self._snapshot = None
         self._outcome = outcome
-        for index in self._rest:
-            block = self._blocks[index]
+        for index, block in self._blocks.items():
             if isinstance(block, _Open):
-                self._changed.add(index)
+                self._mark(index)
                 self._blocks[index] = block.end(complete)
-        self._settle()
 
     def _warm(self, event: TextDelta | ReasoningDelta | ToolCallDelta, pieces: Pieces, part: int = 0) -> None:
         """Let pieces like this one take the short way."""
@@ -700,8 +674,7 @@ class StreamAccumulator:
         """Note what the short way left unsaid: that a block has changed."""
         if len(self._hot_pieces.tail) != self._hot_seen:
             self._hot_seen = len(self._hot_pieces.tail)
-            self._snapshot = None
-            self._changed.add(self._hot_index)
+            self._mark(self._hot_index)
             block = self._blocks[self._hot_index]
             if isinstance(block, _Open):
                 block.view = None

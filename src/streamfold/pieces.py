@@ -1,17 +1,24 @@
-"""Text that grows at its end, and views of it that stay true while it grows."""
+"""What grows, and views of it that stay true while it grows: text at its end, and things by their numbers."""
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-__all__ = ["MANY", "Pieces", "PiecesView", "joined"]
+__all__ = ["MANY", "Pieces", "PiecesView", "Row", "RowView", "joined"]
+
+T = TypeVar("T")
 
 MANY: Final = 80  # pieces that are joined into one: a short text costs 50 bytes more than its letters
 
 PiecesView: TypeAlias = tuple[list[str], int, list[str], int]
 """Both lists of a :class:`Pieces` and how much of each there was."""
+
+RowView: TypeAlias = tuple[tuple[T, ...], ...]
+"""The things of a :class:`Row` in the order of their numbers, in chunks that other views share."""
+
+CHUNK: Final = 64  # things that are copied when one of them changes, where somebody looks in between
 
 
 class Pieces(msgspec.Struct, kw_only=True):
@@ -64,6 +71,42 @@ class Pieces(msgspec.Struct, kw_only=True):
     def is_empty(self) -> bool:
         """Whether nothing has come yet."""
         return not (self.tail or self.full)
+
+
+class Row(Generic[T]):
+    """Things by number, of which any may change.
+
+    A view costs what has changed since the one before and a word for each chunk: next to nothing among 100,000 whose
+    numbers are dense, as those of blocks and of parts are.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, dict[int, T]] = {}
+        self._shown: dict[int, tuple[T, ...]] = {}  # each chunk as the last view shows it
+        self._changed: set[int] = set()  # chunks that it does not show as they are
+
+    def put(self, number: int, thing: T) -> None:
+        """Here is this now, whatever was here."""
+        place = number // CHUNK
+        chunk = self._chunks.get(place)
+        if chunk is None:
+            chunk = self._chunks[place] = {}
+        late = chunk and number not in chunk and number < next(reversed(chunk))
+        chunk[number] = thing
+        if late:
+            self._chunks[place] = dict(sorted(chunk.items()))
+        self._changed.add(place)
+
+    def view(self) -> RowView[T]:
+        """All of them, as they are now."""
+        shown, late = self._shown, False
+        for place in self._changed:
+            late = late or (place not in shown and bool(shown) and place < next(reversed(shown)))
+            shown[place] = tuple(self._chunks[place].values())
+        if late:
+            self._shown = shown = dict(sorted(shown.items()))
+        self._changed.clear()
+        return tuple(shown.values())
 
 
 def _cut(pieces: list[str], count: int) -> int:

@@ -1,7 +1,7 @@
 """An answer as it stands: immutable, cheap to take at every event, put together only where it is looked at.
 
-A snapshot shares what it can with the accumulator and with other snapshots: finished blocks by a list that is only
-appended to, open blocks by views of their growing text. Blocks and text are made when they are asked for, and kept.
+A snapshot shares what it can with the accumulator and with other snapshots: blocks in chunks, open ones by views of
+their growing text. Blocks and text are made when they are asked for, and kept.
 """
 
 from __future__ import annotations
@@ -88,14 +88,12 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     choices: int = 1
     _stops: tuple[Stop, ...] = ()
     _warnings: tuple[list[ErrorEvent], int] = ([], 0)
-    _settled: tuple[list[Block], int] = ([], 0)
-    _rest: tuple[BlockView | Block, ...] = ()
+    _row: tuple[tuple[BlockView | Block, ...], ...] = ()
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """All blocks of all choices, in index order."""
-        settled, count = self._settled
-        return (*settled[:count], *(_made(view) for view in self._rest))
+        return tuple([_made(view) for chunk in self._row for view in chunk])
 
     @property
     def warnings(self) -> tuple[ErrorEvent, ...]:
