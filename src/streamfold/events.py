@@ -44,7 +44,6 @@ __all__ = [
     "Usage",
     "decode_event",
     "encode_event",
-    "no_event",
 ]
 
 BlockKind: TypeAlias = Literal[
