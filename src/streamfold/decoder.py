@@ -93,7 +93,8 @@ class Settings(TypedDict, total=False):
         on_eof: ``flush`` delivers a last frame that no blank line closed; ``discard`` is the browser's rule.
         think_tags: Whether ``<think>…</think>`` in text becomes reasoning.
         raw: Which ``raw`` events are handed out: ``all``, those of ``unknown`` kinds, or ``none``.
-        call_id: Makes the ids of calls that came without one, from the index of their block.
+        call_id: Makes the ids of calls that came without one, from the index of their block. Anything but a new text
+            raises :class:`UsageError` where the call begins.
         after: The cursor of an earlier reading that this one continues: what is repeated is dropped, what is missing is
             reported. Of what came before it this reading knows nothing: blocks count from 0, and an item that began
             there comes with what its end says. Who has the earlier stream goes on with

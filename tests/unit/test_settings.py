@@ -284,6 +284,22 @@ def test_call_id_makes_the_ids_that_are_missing() -> None:
     assert [start.meta and start.meta.decoded() for start in starts] == [{"synthetic_id": True}] * 2
 
 
+NO_IDS: dict[str, Callable[[int], Any]] = {
+    "nothing": lambda index: None,
+    "a number": lambda index: index,
+    "bytes": lambda index: b"%d" % index,
+    "no text": lambda index: "",
+    "the same for two": lambda index: "mine",
+}
+
+
+@pytest.mark.parametrize("make", NO_IDS.values(), ids=NO_IDS.keys())
+@pytest.mark.parametrize("size", [9, 9999])
+def test_what_call_id_makes_has_to_be_an_id(make: Callable[[int], Any], size: int) -> None:
+    with pytest.raises(UsageError, match="call_id is to make another text for each call"):
+        streamfold.fold(cut(NAMELESS, size), "openai-chat", call_id=make)
+
+
 def test_call_id_is_not_asked_where_the_provider_gave_one() -> None:
     answer = by_decoder([ANTHROPIC], "anthropic", call_id=lambda index: "made up")[1]
     assert [call.id for call in answer.tool_calls] == ["toolu_1"]

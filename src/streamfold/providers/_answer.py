@@ -40,7 +40,7 @@ from streamfold.events import (
     Usage,
 )
 from streamfold.partial_json import PartialJSON
-from streamfold.payloads import Payload, Reader, compact, is_json, known_json, one_line, sanitize
+from streamfold.payloads import DepthExceeded, Payload, Reader, compact, is_json, known_json, one_line, sanitize
 from streamfold.providers._open_blocks import (
     MakeBlock,
     OpenBlock,
@@ -112,7 +112,7 @@ class Answer:
         self.stops: dict[int, Stop] = {}
         # how many calls of a choice the client runs, and choices with a refusal part
         self._calling: dict[int, int] = {}
-        self._refusing: frozenset[int] = _NO_CHOICE
+        self._refusing: set[int] | frozenset[int] = _NO_CHOICE
         if settings:
             self._configure(settings)
 
@@ -124,6 +124,7 @@ class Answer:
         self._block_limit = sys.maxsize if blocks is None else blocks
         self._raw_mode = settings.get("raw", "all")
         self._call_id = settings.get("call_id")
+        self._made = set[str]()  # the ids that it made
         if self._raw_mode not in _RAW_MODES:
             raise UsageError(f'raw is "all", "unknown" or "none", not {self._raw_mode!r}')
 
@@ -188,7 +189,10 @@ class Answer:
         if own and type(payload) is bytes and (known := known_json(payload)) is not None:
             return known, True, own
         text, is_json = one_line(payload)
-        named = _NAMED.read(str(text), None) if is_json else None
+        try:
+            named = _NAMED.read(str(text), None) if is_json else None
+        except DepthExceeded:  # deeper than any reader goes; that it may is the caller's wish
+            named = None
         names = (named.type, named.event_type, named.object) if named else ()
         return text, is_json, next((sanitize(name) for name in names if isinstance(name, str) and name), "")
 
@@ -287,7 +291,8 @@ class Answer:
         block = self.open[index] = OpenBlock(index, kind, choice, meta)
         self.out.append(BlockStart(index, kind, choice, compact(meta) if meta else None))
         if kind == "refusal":
-            self._refusing |= {choice}
+            self._refusing = self._refusing or set()
+            cast("set[int]", self._refusing).add(choice)
         return block
 
     def open_reasoning(self, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenReasoning:
@@ -511,7 +516,12 @@ class Answer:
 
     def _made_up_id(self, index: int) -> str:
         if self._call_id is not None:
-            return sanitize(str(self._call_id(index)))
+            made: Any = self._call_id(index)
+            made = sanitize(made) if isinstance(made, str) else made
+            if not isinstance(made, str) or not made or made in self._made:
+                raise UsageError(f"call_id is to make another text for each call, not {made!r} for block {index}")
+            self._made.add(made)
+            return made
         seed = self.id.encode() if self.id else self._seed or _digest(one_line(self.payload)[0])
         return f"call_{blake2b(seed + b'/%d' % self._calls, digest_size=6).hexdigest()}"
 
