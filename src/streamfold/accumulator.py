@@ -54,7 +54,7 @@ from streamfold.events import (
     no_event,
 )
 from streamfold.partial_json import JSONValue, Nothing, PartialJSON
-from streamfold.pieces import MANY, Pieces, PiecesView, Row, joined
+from streamfold.pieces import MANY, Pieces, PiecesView, Row, RowView, joined
 from streamfold.snapshot import BlockView, Outcome, Snapshot
 
 __all__ = ["StreamAccumulator"]
@@ -403,9 +403,12 @@ class StreamAccumulator:
         if len(self._hot_pieces.tail) != self._hot_seen:
             self._note()
         if self._snapshot is None:
-            for index in self._fresh:
-                self._row.put(index, self._shown(self._blocks[index]))
-            self._fresh.clear()
+            row: RowView[BlockView | Block]
+            if len(self._blocks) == 1:  # most of the time, and a row costs more
+                (block,) = self._blocks.values()
+                row = ((self._shown(block),),)
+            else:
+                row = self._shown_blocks()
             self._snapshot = Snapshot(
                 self._surface,
                 self._id,
@@ -416,9 +419,16 @@ class StreamAccumulator:
                 self._choices,
                 self._stops,
                 (self._warnings, len(self._warnings)),
-                self._row.view(),
+                row,
             )
         return self._snapshot
+
+    def _shown_blocks(self) -> RowView[BlockView | Block]:
+        row = self._row
+        for index in self._fresh:
+            row.put(index, self._shown(self._blocks[index]))
+        self._fresh.clear()
+        return row.view()
 
     def changed(self) -> frozenset[int]:
         """The indexes of the blocks that changed since the last call."""
@@ -674,7 +684,9 @@ class StreamAccumulator:
         """Note what the short way left unsaid: that a block has changed."""
         if len(self._hot_pieces.tail) != self._hot_seen:
             self._hot_seen = len(self._hot_pieces.tail)
-            self._mark(self._hot_index)
+            self._snapshot = None
+            self._changed.add(self._hot_index)
+            self._fresh.add(self._hot_index)
             block = self._blocks[self._hot_index]
             if isinstance(block, _Open):
                 block.view = None

@@ -88,24 +88,26 @@ class Row(Generic[T]):
     def put(self, number: int, thing: T) -> None:
         """Here is this now, whatever was here."""
         place = number // CHUNK
+        self._changed.add(place)
         chunk = self._chunks.get(place)
         if chunk is None:
-            chunk = self._chunks[place] = {}
-        late = chunk and number not in chunk and number < next(reversed(chunk))
+            self._chunks[place] = {number: thing}
+            return
+        late = number not in chunk and number < next(reversed(chunk))
         chunk[number] = thing
         if late:
             self._chunks[place] = dict(sorted(chunk.items()))
-        self._changed.add(place)
 
     def view(self) -> RowView[T]:
         """All of them, as they are now."""
         shown, late = self._shown, False
         for place in self._changed:
-            late = late or (place not in shown and bool(shown) and place < next(reversed(shown)))
+            if place not in shown and shown and place < next(reversed(shown)):
+                late = True
             shown[place] = tuple(self._chunks[place].values())
         if late:
             self._shown = shown = dict(sorted(shown.items()))
-        self._changed.clear()
+        self._changed = set()
         return tuple(shown.values())
 
 
