@@ -340,13 +340,14 @@ class Linter:
         if code is None or code not in RULES or (code == "truncated" and self._mystery):
             return
         late = code == "not_a_stream" and self._last >= 0  # told at the end: none of the frames was any good
+        late = late or event.code in _AT_THE_END
         offset = self._position if late else self._offset if event.offset is None else event.offset
         self._report_at(offset, code, event.message)
 
     def _cause(self, events: Iterable[Event]) -> int:
         """Where what no frame caused was caused: by the end of input, or by what stands among the frames."""
         error = next((event for event in events if isinstance(event, ErrorEvent) and event.fatal), None)
-        if error is None or error.kind == "truncated":
+        if error is None or error.kind == "truncated" or error.code in _AT_THE_END:
             return self._position
         if error.offset is not None:
             return error.offset
@@ -414,6 +415,9 @@ class Linter:
         if check is not None and check.needs_done and not check.done and self._over and not self._failed:
             self._report("no_done", "the input ends without [DONE]")
 
+
+_AT_THE_END: Final = ("wrong_provider", "no_line_ends")
+"""Errors that are of the whole stream, so that only its end tells them."""
 
 _PARTS_OF: Final = {
     "reasoning_tokens": "output_tokens",
