@@ -212,20 +212,28 @@ def _joined(text: str) -> str:
 _HAS_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 
 
-def _plain(value: Any, halves: Collection[str]) -> Any:
-    """The value without unpaired surrogates and numbers that JSON has no word for."""
-    if isinstance(value, str):
-        return sanitize(value)
-    if isinstance(value, list | tuple):
-        return [_plain(item, halves) for item in value]
-    if isinstance(value, dict):
-        return {
-            sanitize(str(key)): _joined(_UNPAIRED_INSIDE.sub("\ufffd", item))
-            if key in halves and isinstance(item, str)
-            else _plain(item, halves)
-            for key, item in value.items()
-        }
-    return _float(value) if isinstance(value, float) else value
+def _plain(value: Any, halves: Collection[str], *, written: bool = False) -> Any:
+    """The value without unpaired surrogates and numbers that JSON has no word for; iterative, like the questions above.
+
+    Where it is to be ``written``, what is no JSON becomes the text that Python has for it.
+    """
+    made: dict[Any, Any] = {}
+    todo: list[tuple[Any, Any, Any]] = [(made, None, value)]
+    while todo:
+        holder, place, item = todo.pop()
+        if isinstance(item, str):
+            holder[place] = _joined(_UNPAIRED_INSIDE.sub("\ufffd", item)) if place in halves else sanitize(item)
+        elif isinstance(item, dict):
+            members = holder[place] = {sanitize(str(key)): child for key, child in item.items()}
+            todo.extend([(members, key, child) for key, child in members.items()])
+        elif isinstance(item, list | tuple):
+            items = holder[place] = list(item)
+            todo.extend([(items, number, child) for number, child in enumerate(items)])
+        elif isinstance(item, float):
+            holder[place] = _float(item)
+        else:
+            holder[place] = str(item) if written and not isinstance(item, int | None) else item
+    return made[None]
 
 
 def read_object(payload: Payload, max_depth: int | None, halves: Collection[str] = ()) -> dict[str, Any] | None:
@@ -254,7 +262,7 @@ def compact(value: object) -> JSONText:
     try:
         return JSONText(msgspec.json.encode(value).decode())
     except (UnicodeError, TypeError, OverflowError, RecursionError):
-        return JSONText(json.dumps(_writable(value), separators=(",", ":"), ensure_ascii=False))
+        return JSONText(_written(_plain(value, (), written=True)))
 
 
 def as_text(value: object) -> str:
@@ -265,13 +273,30 @@ def as_text(value: object) -> str:
     return "" if value is None else str(value if isinstance(value, str) else compact(value))
 
 
-def _writable(value: Any) -> Any:
-    value = _plain(value, ())
-    if isinstance(value, dict):
-        return {key: _writable(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_writable(item) for item in value]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+def _written(value: Any) -> str:
+    """A plain value as JSON text; iterative, because writers that are not give up at some depth."""
+    pieces: list[str] = []
+    todo: list[Any] = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, tuple):  # text of ours: in plain values arrays are lists
+            pieces += item
+        elif isinstance(item, dict):
+            members = [((f"{_scalar(key)}:",), child) for key, child in item.items()]
+            todo += _reversed("{", [part for member in members for part in (*member, (",",))], "}")
+        elif isinstance(item, list):
+            todo += _reversed("[", [part for child in item for part in (child, (",",))], "]")
+        else:
+            pieces.append(_scalar(item))
+    return "".join(pieces)
+
+
+def _reversed(begin: str, parts: list[Any], end: str) -> list[Any]:
+    """What is to be written, last part first; the comma after the last is none."""
+    return [(end,), *parts[-2::-1], (begin,)]
+
+
+_scalar: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def one_line(payload: Payload) -> tuple[JSONText, bool]:

@@ -27,6 +27,7 @@ from streamfold import (
     TextBlock,
     ToolCallBlock,
     TranscriptBlock,
+    UsageError,
 )
 from streamfold.providers.registry import normalizer
 from tests.conftest import SHARED
@@ -196,6 +197,20 @@ def test_the_promises_hold_at_tight_limits(case: Case, limit: int, depth: int | 
     assert not broken(events)
     assert sum(event.type in ("block_start", "tool_call_start") for event in events) <= limit
     assert events == events_of(provider, payloads, max_blocks=limit, max_depth=depth)
+
+
+@more
+@given(case=provider_and_stream)
+def test_what_came_goes_back_or_is_left_out(case: Case) -> None:
+    """Whatever the provider sent, the answer goes back as JSON, or the caller is told why it cannot."""
+    provider, stream = case
+    answer = folded(events_of(provider, map(as_bytes, stream)))
+    for choice in range(min(answer.choices, 3)):
+        try:
+            items = answer.echo(choice)
+        except UsageError:
+            continue
+        assert json.dumps(items)
 
 
 @more

@@ -177,6 +177,25 @@ def test_arguments_too_deep_are_a_call_that_is_not_handed_out(arguments: bytes, 
     assert (call.state, answer.tool_calls, answer.outcome) == ("invalid", (), "complete")
 
 
+@pytest.mark.parametrize("max_depth", [1000, 5000, None])
+@pytest.mark.parametrize("leaf", ["\ud800", 1.0, float("nan")], ids=["half a pair", "number", "no number"])
+@pytest.mark.parametrize("levels", [300, 985, 990, 995, 1000, 3000])
+@pytest.mark.parametrize("provider", [*HEADS, "auto", "ollama", "gemini-live"])
+def test_depths_at_the_edge_of_what_the_interpreter_follows_have_an_outcome(
+    provider: str, levels: int, leaf: Any, max_depth: int | None
+) -> None:
+    value = leaf
+    for _ in range(levels):
+        value = {"a": value}
+    text = b'{"a":' * levels + json.dumps(leaf).encode() + b"}" * levels
+    for payload in (value, text):
+        decoder = StreamDecoder(provider, max_depth=max_depth)
+        events = [*decoder.feed_payload(payload), *decoder.close()]
+        faults = {(e.kind, e.code) for e in events if isinstance(e, ErrorEvent)}
+        assert faults <= {("limit", "depth"), ("limit", "json_depth"), ("truncated", None)}
+        assert decoder.snapshot().to_json()
+
+
 def test_the_error_of_an_unbounded_depth_names_no_bound() -> None:
     answer = by_decoder([b"data: " + DEEP["arrays"] + b"\n\n"], "openai-chat", max_depth=None)[1]
     assert answer.error is not None

@@ -102,6 +102,10 @@ GIVES_UP: dict[str, tuple[list[Any], list[Event]]] = {
         [*({"a": n} for n in range(8)), CHUNK],
         [UNKNOWN, *(raw({"a": n}) for n in range(8)), raw(CHUNK), TRUNCATED],
     ),
+    "eight blank ones, for somebody has to stop waiting": (
+        [*[""] * 8, CHUNK],
+        [UNKNOWN, *(raw("", is_json=False) for _ in range(8)), raw(CHUNK), TRUNCATED],
+    ),
     "too many bytes of no shape": (
         [{"a": "x" * 70_000}, CHUNK],
         [UNKNOWN, raw({"a": "x" * 70_000}), raw(CHUNK), TRUNCATED],

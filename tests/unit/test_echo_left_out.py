@@ -194,6 +194,19 @@ RESPONSES: dict[str, tuple[list[Payload], list[Payload]]] = {
         servers.responses([message(), SEARCHING])[:-2],
         [message()],
     ),
+    "ids that are no text name nothing": (
+        servers.responses([message(id=[]), {"type": "image_generation_call", "id": {}, "result": "QUJD"}]),
+        [EASY, {"type": "image_generation_call", "result": "QUJD"}],
+    ),
+    "an item of a type that is no text, after reasoning": (
+        [
+            {"type": "response.created", "response": {"id": "resp_1", "store": False}},
+            {"type": "response.output_item.done", "output_index": 0, "item": KEPT_BY_PROVIDER},
+            {"type": "response.output_item.done", "output_index": 1, "item": {"type": [], "id": "x"}},
+            {"type": "response.completed", "response": {"id": "resp_1", "store": False, "status": "completed"}},
+        ],
+        [],
+    ),
     "nothing came": ([{"type": "response.created", "response": {"id": "resp_1"}}], []),
 }
 
@@ -395,6 +408,18 @@ CALLED = {"type": "function_call", "id": "c_1", "name": "add", "arguments": {"a"
 WORDS = {"type": "model_output", "content": [{"type": "text", "text": "Well."}]}
 SOUGHT = {"type": "google_search_call", "id": "s_1", "arguments": {"queries": ["q"]}}
 
+
+
+def with_step(step: Payload) -> list[Payload | str]:
+    """Words, and before their end a step of no kind that anybody knows."""
+    *words, completed, done = servers.interactions([WORDS])
+    odd: list[Payload | str] = [
+        {"event_type": "step.start", "index": 1, "step": step},
+        {"event_type": "step.stop", "index": 1},
+    ]
+    return [*words, *odd, completed, done]
+
+
 INTERACTIONS: dict[str, tuple[list[Payload | str], list[Payload]]] = {
     "nothing was said": (servers.interactions([]), []),
     "thoughts alone": (servers.interactions([THOUGHT], "incomplete"), []),
@@ -403,6 +428,8 @@ INTERACTIONS: dict[str, tuple[list[Payload | str], list[Payload]]] = {
         servers.interactions([{"type": "model_output", "content": []}, WORDS]),
         [WORDS],
     ),
+    "a step that says no type": (with_step({"a": 1}), [WORDS]),
+    "a step of a type that is no text": (with_step({"type": []}), [WORDS]),
     "half a call": (servers.interactions([THOUGHT, WORDS, CALLED])[:-4], [THOUGHT, WORDS]),
     "half a thought": (servers.interactions([WORDS, THOUGHT])[:-4], [WORDS]),
     "half a search of the provider's": (servers.interactions([WORDS, SOUGHT])[:-3], [WORDS]),

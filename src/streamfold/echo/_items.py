@@ -26,6 +26,7 @@ __all__ = [
     "meta_of",
     "object_of",
     "text_of_result",
+    "typed",
     "value_of",
     "waiting",
     "without",
@@ -117,6 +118,12 @@ def value_of(text: str) -> Any:
         return lenient(text, max_depth=None)
     except (BadJSON, DepthExceeded):
         return None
+
+
+def typed(value: Any) -> Item | None:
+    """An item that goes back as it came, None where it is no object that says its type: none of those is taken."""
+    item = cast("Item", value) if isinstance(value, dict) else {}
+    return item if isinstance(item.get("type"), str) else None
 
 
 def object_of(arguments: str) -> Item:

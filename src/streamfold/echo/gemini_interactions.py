@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from streamfold.blocks import Block, MediaBlock, OtherBlock, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from streamfold.echo._items import (
@@ -21,6 +21,7 @@ from streamfold.echo._items import (
     meta_of,
     object_of,
     text_of_result,
+    typed,
     value_of,
     waiting,
     without,
@@ -51,7 +52,7 @@ def items(turn: Turn) -> list[Item]:
     if turn.stop.reason == "pause":
         raise UsageError("the turn goes on under its continuation_token: send that with the interaction's id, no input")
     steps = list(_steps(turn))
-    return [] if all(step["type"] == "thought" for step in steps) else steps
+    return [] if all(step.get("type") == "thought" for step in steps) else steps
 
 
 def results(turn: Turn, answered: Iterable[Answered]) -> list[Item]:
@@ -126,7 +127,7 @@ def _step(block: Block) -> Item | None:
         case ToolResultBlock() if block.complete:
             return _result(block)
         case OtherBlock() if block.complete and block.raw is not None:
-            return cast("Item", value_of(block.raw))
+            return typed(value_of(block.raw))
         case _:
             return None
 
@@ -142,7 +143,7 @@ def _thought(block: ReasoningBlock) -> Item:
 
 def _call(block: ToolCallBlock) -> Item:
     meta = without(meta_of(block), "synthetic_id")
-    type_ = meta.pop("type", "function_call")
+    type_ = _type(meta, "function_call")
     step: Item = {"type": type_, "id": block.id}
     if type_ in NAMED or block.name != block.kind:  # else no name came, and the tool is called by its kind
         step["name"] = block.name
@@ -151,9 +152,15 @@ def _call(block: ToolCallBlock) -> Item:
     return {**step, **meta}
 
 
+def _type(meta: Item, usual: str) -> str:
+    """The type of the step, the usual one where the wire gave none that could be one."""
+    type_ = meta.pop("type", usual)
+    return type_ if isinstance(type_, str) else usual
+
+
 def _result(block: ToolResultBlock) -> Item:
     meta = meta_of(block)
-    type_ = meta.pop("type", "function_result")
+    type_ = _type(meta, "function_result")
     step: Item = {"type": type_}
     if block.call_id is not None:
         step["call_id"] = block.call_id

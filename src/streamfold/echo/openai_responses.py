@@ -23,7 +23,7 @@ from streamfold.blocks import (
     ToolResultBlock,
     TranscriptBlock,
 )
-from streamfold.echo._items import Item, Turn, meta_of, value_of, waiting, without
+from streamfold.echo._items import Item, Turn, meta_of, typed, value_of, waiting, without
 from streamfold.echo._outputs import results
 
 __all__ = ["items", "results", "waiting"]
@@ -73,7 +73,7 @@ def _entries(turn: Turn) -> Iterator[_Entry]:
     for block in turn.blocks:
         match block:
             case TextBlock() | RefusalBlock():
-                id_ = meta_of(block).get("item_id")
+                id_ = _item_id(block)
                 if id_ in messages:
                     messages[id_]["content"].append(_part(block))
                     continue
@@ -154,12 +154,12 @@ class _Inside:
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         self.results: dict[str | None, ToolResultBlock] = {}
-        self.images: dict[object, MediaBlock] = {}
+        self.images: dict[str | None, MediaBlock] = {}
         for block in blocks:
             if isinstance(block, ToolResultBlock):
                 self.results[block.call_id] = block
             elif isinstance(block, MediaBlock):
-                self.images[meta_of(block).get("item_id")] = block
+                self.images[_item_id(block)] = block
 
 
 # -- items ------------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _add_output(item: Item, block: ToolCallBlock, inside: _Inside) -> None:
 
 
 def _add_image(item: Item, block: ToolCallBlock, inside: _Inside) -> None:
-    image = inside.images.get(meta_of(block).get("item_id"))
+    image = inside.images.get(_item_id(block))
     if image is not None:
         item["result"] = base64.b64encode(image.data).decode()
 
@@ -269,12 +269,18 @@ def _approval(block: ApprovalBlock) -> Item:
 
 def _other(block: OtherBlock) -> Item | None:
     """An item that no block describes, whole: lists of MCP tools, compactions, what is new."""
-    raw = None if block.raw is None else value_of(block.raw)
-    return cast("Item", raw) if isinstance(raw, dict) else None
+    return None if block.raw is None else typed(value_of(block.raw))
+
+
+def _item_id(block: Block) -> str | None:
+    """The id of the item that the block is of; what is no text names none."""
+    id_ = meta_of(block).get("item_id")
+    return id_ if isinstance(id_, str) else None
 
 
 def _identified(item: Item, meta: Item) -> Item:
     """The item with its id and with what else the wire said of it."""
     id_ = meta.get("item_id")
+    id_ = id_ if isinstance(id_, str) else None
     beside = without(meta, "item_id", "synthetic_id")
     return {**item, **({"id": id_} if id_ else {}), **beside}

@@ -202,6 +202,8 @@ class BaseNormalizer:
                     answer.recognised = True
             except (BadJSON, DepthExceeded) as fault:
                 known = self._unreadable(payload, fault)
+            except RecursionError:  # where a caller lifted ``max_depth`` beyond what the interpreter follows
+                known = self._unreadable(payload, DepthExceeded())
             if len(out) != before + 1 or not answer.started:
                 answer.pair(out, known=known)
             more = self.more

@@ -282,7 +282,7 @@ class AutoNormalizer(BaseNormalizer):
         except (BadJSON, DepthExceeded):
             if is_done(held.payload):
                 self._choose(self.ends_in_done)
-            elif not is_keep_alive(held.payload):
+            elif not is_keep_alive(held.payload) or self._held_enough():
                 self._give_up()  # which meets the fault again, and says so
             return
         provider = shape_of(members, held.name, self.among)
@@ -292,8 +292,11 @@ class AutoNormalizer(BaseNormalizer):
             self._held.pop()
             self._give_up()
             self.answer.fail(provider_error(members["error"], members))
-        elif len(self._held) >= limits.MAX_SNIFF_PAYLOADS or self._held_bytes > limits.MAX_SNIFF_BYTES:
+        elif self._held_enough():
             self._give_up()
+
+    def _held_enough(self) -> bool:
+        return len(self._held) >= limits.MAX_SNIFF_PAYLOADS or self._held_bytes > limits.MAX_SNIFF_BYTES
 
     def _choose(self, provider: str) -> None:
         self.chosen = normalizer(provider, after=self._after, **self._settings)
