@@ -282,3 +282,21 @@ def test_a_decoder_that_has_read_nothing_holds_next_to_nothing() -> None:
 
 def test_what_waits_is_as_long_as_what_is_read() -> None:
     assert all(len(body) > 65536 for body in WAITING.values())
+
+
+# -- what may become blocks, and never does --------------------------------------------------------------------------
+
+UNOPENED: dict[str, tuple[str, Any]] = {
+    "choices without a word": ("openai-chat", lambda k: {"choices": [{"index": k, "delta": {}}]}),
+    "candidates without a part": ("gemini", lambda k: {"candidates": [{"index": k, "content": {"parts": []}}]}),
+    "steps of no kind": ("gemini-interactions", lambda k: {"event_type": "step.start", "index": k, "step": {}}),
+}
+
+
+@pytest.mark.parametrize(("provider", "payload"), UNOPENED.values(), ids=UNOPENED)
+def test_what_opens_no_block_is_held_within_the_limit_of_blocks(provider: str, payload: Any) -> None:
+    decoder = StreamDecoder(provider, max_blocks=10)
+    events = [event for k in range(50) for event in decoder.feed_payload(payload(k))]
+    assert decoder.ended
+    assert isinstance(events[-1], ErrorEvent)
+    assert (events[-1].kind, events[-1].code) == ("limit", "blocks")

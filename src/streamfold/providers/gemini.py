@@ -446,6 +446,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         state = self._candidates.get(index)
         if state is None:
             state = self._candidates[index] = _OpenCandidate(index)
+            self.answer.hold(len(self._candidates))
         return state
 
     def _take_sources(self, state: _OpenCandidate, member: str, metadata: Any) -> None:

@@ -324,6 +324,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _start_step(self, index: object, members: Members) -> _Step:
         step = self._latest = self._steps[index] = _Step(index, members)
+        self.answer.hold(len(self._steps))
         opener = _STEPS.get(step.type)
         if opener is not None:
             opener(self, step)
@@ -429,6 +430,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             step = self._latest = self._steps[_key(event.index)] = _Step(
                 _key(event.index), {"type": _OWNERS.get(kind, kind)}
             )
+            self.answer.hold(len(self._steps))
         if handler is not None:
             handler(self, step, delta)
             if kind in _PIECES:

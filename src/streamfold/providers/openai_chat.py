@@ -333,6 +333,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
         state = self._choices.get(index)
         if state is None:
             state = self._choices[index] = _OpenChoice(index)
+            self.answer.hold(len(self._choices))
         if type(delta) is dict:
             members: Members = delta
             names = [name for name, value in members.items() if value and name in _DELTA]
