@@ -355,7 +355,9 @@ class Answer:
         self._media(block, block.decode(piece) if isinstance(piece, str) else piece)
 
     def media_url(self, block: OpenMedia, url: str) -> None:
-        """Media that lies elsewhere."""
+        """Media that lies elsewhere; an address that is none says nothing."""
+        if not url:
+            return
         block.url = sanitize(url)
         self.out.append(MediaDelta(block.index, block.mime_type, url=block.url))
 
