@@ -420,3 +420,15 @@ def test_what_was_said_can_begin_another_session() -> None:
         {"role": "user", "parts": [{"text": "And?"}]},
         {"role": "model", "parts": [{"text": "HiHi"}]},
     ]
+
+
+def test_a_link_that_drops_while_only_the_user_has_spoken_is_told_by_the_session() -> None:
+    """No answer broke off, so the turn ends well; but that the link dropped must not go unsaid."""
+    session = LiveSession("gemini-live")
+    session.feed({"setupComplete": {}})
+    session.feed({"serverContent": {"inputTranscription": {"text": "Find a train"}}})
+    *_, done, error = session.close(1006)
+    assert (done.turn, done.event.type) == (0, "done")
+    assert error.turn is None
+    assert isinstance(error.event, ErrorEvent)
+    assert (error.event.kind, error.event.status) == ("transport", 1006)

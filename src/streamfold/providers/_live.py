@@ -283,11 +283,13 @@ class LiveNormalizer(BaseNormalizer):
             reason: Of the close frame.
         """
         out = self.answer.begin([])
-        inside = any(not turn.ended for turn in self.open.values())
+        told = False  # by a turn that was cut off: what only the user said last is none
         for turn in list(self.open.values()):
+            broke_off = not turn.ended
             if not self._ends_well(turn, code):
                 self.end_turn(turn, close_error(code, reason, inside=True))
-        if not inside and code not in QUIET:
+                told = told or broke_off
+        if not told and code not in QUIET:
             self.answer.add(close_error(code, reason, inside=False))
         self._forget_connection()
         return out
