@@ -41,7 +41,6 @@ _ANTHROPIC: Final = frozenset(
         "message_stop",
     }
 )
-_PINGS: Final = frozenset({"ping", "keepalive"})
 
 
 def _is_chat(members: Members, kind: str) -> bool:
