@@ -74,9 +74,8 @@ def partial_json(data: bytes) -> None:
     parser = PartialJSON()
     for at in range(0, len(text), size):
         parser.feed(text[at : at + size])
+    assert repr(parse_partial_json(text, default=NOTHING)) == repr(parser.value)  # a number may go on until the end
     parser.close()
-    again = parse_partial_json(text, default=NOTHING)
-    assert repr(again) == repr(parser.value)
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -552,7 +552,11 @@ class Answer:
         return block
 
     def _characters(self, block: OpenBlock, piece: str) -> str:
-        """Whole characters only: half a surrogate pair waits for its other half, a lone one becomes U+FFFD."""
+        """Whole characters only: half a surrogate pair waits for its other half, a lone one becomes U+FFFD.
+
+        And plain text only: JSON in the place of text would be embedded where the event is encoded, not quoted.
+        """
+        piece = str(piece)
         if not block.half and piece.isascii():
             return piece
         piece = block.half + piece
