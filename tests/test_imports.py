@@ -78,7 +78,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "relay.*": (*CORE, "decoder", "resume", "encoders.*", "relay._*"),
     "lint": (),
     "lint.rules": (),
-    "lint._bytes": (),
+    "lint._bytes": ("framing.eventstream",),
     "lint.*": (*CORE, "providers.*", "decoder", "stream", "lint.*"),
     "views": (),
     "views.*": (*FOLD, "views.*"),

@@ -13,6 +13,7 @@ import pytest
 
 import streamfold
 from streamfold import RULES, Finding, Linter, UsageError, check
+from tests import check_wires as more
 from tests.conftest import ROOT
 from tests.evidence import cut
 
@@ -162,6 +163,7 @@ HEALTHY = {
     "gemini": gemini(GEMINI),
     "gemini array": json.dumps(GEMINI).encode(),
     "gemini-interactions": interactions(INTERACTIONS),
+    **more.HEALTHY,
 }
 
 
@@ -274,6 +276,27 @@ ROWS: dict[str, Row] = {
         1 + len(json.dumps(GEMINI[0])) + 1,
         HEALTHY["gemini array"],
     ),
+    "bad_checksum": Row(
+        "bedrock-converse",
+        more.FIRST + more.REST[:-1] + bytes([more.REST[-1] ^ 1]),
+        len(more.converse(more.CONVERSE[:7])),
+        more.converse(more.CONVERSE),
+    ),
+    "no_event_type": Row(
+        "bedrock-converse",
+        more.FIRST + more.message(b"{}", message_type="event") + more.REST,
+        len(more.FIRST),
+        more.converse(more.CONVERSE),
+    ),
+    "blank_line": Row(
+        "ollama",
+        more.jsonl(more.OLLAMA[:1]) + b" \n" + more.jsonl(more.OLLAMA[1:]),
+        b" \n",
+        more.jsonl(more.OLLAMA),
+    ),
+    "no_line_end": Row(
+        "ollama", more.jsonl(more.OLLAMA)[:-1], len(more.jsonl(more.OLLAMA[:2])), more.jsonl(more.OLLAMA)
+    ),
     "limit": Row("openai-chat", FIRST + frame("[" * 201 + "]" * 201), b"data: [[", HEALTHY["openai-chat"]),
     "not_a_stream": Row("auto", b"<html>no</html>\n", b"<html>", HEALTHY["openai-chat"]),
     "unknown_surface": Row("auto", frame({"a": 1}) * 9, b"data", frame({"a": 1}) + HEALTHY["openai-chat"]),
@@ -285,6 +308,12 @@ ROWS: dict[str, Row] = {
     ),
     "unknown_member": Row(
         "openai-chat", chat(put(CHAT, 1, provider="p")), frame(put(CHAT, 1, provider="p")[1]), chat(CHAT)
+    ),
+    "wrong_type": Row(
+        "ollama",
+        more.jsonl(more.call_with('{"a":1}')),
+        len(more.jsonl(more.OLLAMA[:1])),
+        more.jsonl(more.call_with({"a": 1})),
     ),
     "no_event_name": Row(
         "anthropic", messages(MESSAGES).replace(b"event: ping\n", b""), b'data: {"type": "ping"}', messages(MESSAGES)
@@ -451,6 +480,12 @@ ROWS: dict[str, Row] = {
     ),
     "no_choices": Row(
         "openai-chat", chat(put(CHAT, 1, choices=None)), frame(put(CHAT, 1, choices=None)[1]), chat(CHAT)
+    ),
+    "no_message": Row(
+        "ollama",
+        more.jsonl(more.edited(more.OLLAMA, 1, lambda chunk: chunk.pop("message"))),
+        len(more.jsonl(more.OLLAMA[:1])),
+        more.jsonl(more.OLLAMA),
     ),
     "no_delta": Row(
         "openai-chat",
@@ -797,6 +832,7 @@ MORE: dict[str, tuple[str | None, str, bytes]] = {
     "lines: nothing but CR": ("cr_line_end", "openai-chat", HEALTHY["openai-chat"].replace(b"\n", b"\r")),
     "lines: CRLF throughout": (None, "openai-chat", HEALTHY["openai-chat"].replace(b"\n", b"\r\n")),
     "lines: comments between frames": (None, "openai-chat", b": a\n\n: b\n: c\n\n" + HEALTHY["openai-chat"]),
+    **more.FAULTS,
     "lines: a name without a colon": ("empty_data", "openai-chat", b"data\n\n" + HEALTHY["openai-chat"]),
 }
 
@@ -940,6 +976,14 @@ def test_misuse() -> None:
         check(b"", "auto", colour="red")  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="bytes"):
         Linter().feed("text")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_wrong_provider_is_told_where_the_reading_ends(step: int) -> None:
+    wire = HEALTHY["openai-chat"] + b": hi\n\n" * 9
+    assert [found.offset for found in findings(wire, "gemini", step) if found.code == "bad_framing"] == [
+        wire.index(DONE)
+    ]
 
 
 def test_settings_reach_the_reading() -> None:

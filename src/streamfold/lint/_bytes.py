@@ -1,16 +1,18 @@
-"""What bytes and lines say before anybody reads them: all that the framing parsers forgive.
+"""What bytes, lines and messages say before anybody reads them: all that the framing parsers forgive.
 
-A reader of its own beside the parser's, which looks at nothing of this where it need not: here every line is looked at,
-and none is interpreted. Holds the head of one line. Knows nothing of payloads.
+Readers of their own beside the parsers, which look at nothing of this where they need not: here every line is looked
+at, and none is interpreted. Hold the head of one line, or one binary message. Know nothing of payloads.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
-__all__ = ["ByteWatch", "LineWatch", "Place"]
+from streamfold.framing.eventstream import EventStreamParser
+
+__all__ = ["WATCHES", "ByteWatch", "JSONLinesWatch", "LineWatch", "MessageWatch", "Place", "Watch"]
 
 Place: TypeAlias = tuple[int, str, str]
 """Offset, code of the rule, sentence."""
@@ -24,6 +26,18 @@ _LARGE: Final = 1024 * 1024
 _MAX_UTF8_FAULTS: Final = 10  # each costs a look at the rest of the read
 _LF, _CR = 10, 13
 _NAMES: Final = {b"\r\n": "CRLF", b"\n": "LF", b"\r": "CR"}
+
+
+class Watch(Protocol):
+    """One way to look at the bytes of a stream."""
+
+    def feed(self, data: bytes) -> Iterator[Place]:
+        """What these bytes show, however they were cut."""
+        ...
+
+    def close(self) -> Iterator[Place]:
+        """What the end of input shows."""
+        ...
 
 
 class ByteWatch:
@@ -227,6 +241,71 @@ class LineWatch:
         if self._has_fields and not self.has_data:
             yield self.open_since, "no_data", "a frame has fields and no data"
         self._begin()
+
+
+class JSONLinesWatch:
+    """The lines of newline-delimited JSON, each looked at once."""
+
+    def __init__(self) -> None:
+        self._start = self._position = 0  # of the open line; of all
+        self._blank = True  # nothing but blanks in it so far
+        self._large = False
+
+    def feed(self, data: bytes) -> Iterator[Place]:
+        """What these bytes show, however they were cut."""
+        *whole, rest = data.split(b"\n")
+        for piece in whole:
+            yield from self._more(piece)
+            if self._blank:
+                yield self._start, "blank_line", "a line is blank"
+            self._position += 1
+            self._start, self._blank, self._large = self._position, True, False
+        yield from self._more(rest)
+
+    def close(self) -> Iterator[Place]:
+        """What the end of input shows."""
+        if not self._blank:
+            yield self._start, "no_line_end", "no line end closes the last line"
+
+    def _more(self, piece: bytes) -> Iterator[Place]:
+        self._position += len(piece)
+        self._blank = self._blank and not piece.strip(_BLANKS)
+        if not self._large and self._position - self._start > _LARGE:
+            self._large = True
+            yield self._start, "large_frame", f"a line holds more than {_LARGE:,} bytes"
+
+
+class MessageWatch:
+    """The messages of AWS's binary framing: what their headers leave out. Faults are the decoder's to tell."""
+
+    def __init__(self) -> None:
+        self._parser = EventStreamParser()
+
+    def feed(self, data: bytes) -> Iterator[Place]:
+        """What these bytes show, however they were cut."""
+        for message, _, offset in self._parser._messages(data):
+            said = message.headers.get(":message-type")
+            if said is None:
+                yield offset, "no_event_type", "a message has no :message-type"
+            elif said not in _MESSAGE_TYPES:
+                yield offset, "unknown_type", f"a message is of type {said!r:.60}"
+            elif message.name is None:
+                yield offset, "no_event_type", f"the headers of a message of type {said!r} do not name it"
+
+    def close(self) -> Iterator[Place]:
+        """What the end of input shows."""
+        return iter(())
+
+
+_MESSAGE_TYPES: Final = ("event", "exception", "error")
+_BLANKS: Final = b" \t\r"
+
+WATCHES: Final[Mapping[str, Callable[[], Watch]]] = {
+    # framing -> what looks at its bytes beside the parser; the others have nothing that is forgiven
+    "sse": LineWatch,
+    "jsonl": JSONLinesWatch,
+    "eventstream": MessageWatch,
+}
 
 
 def _shown(text: bytes) -> str:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from streamfold.lint._surface import Known, Members, SurfaceCheck, entries, known, object_of, shown, text_in
+from streamfold.lint._surface import (
+    Known,
+    Members,
+    Numbered,
+    SurfaceCheck,
+    entries,
+    known,
+    object_of,
+    shown,
+    text_in,
+)
 from streamfold.lint.rules import Report
 from streamfold.providers import gemini, gemini_interactions
 from streamfold.providers.gemini_interactions import DELTAS
@@ -98,8 +108,7 @@ class InteractionsCheck(SurfaceCheck):
     def __init__(self, report: Report) -> None:
         super().__init__(report)
         self._created = False
-        self._open: dict[object, str] = {}  # types of steps by index
-        self._next = 0
+        self._steps = Numbered(report, "step")
 
     def places(self, members: Members) -> Iterator[tuple[str, Members]]:
         """See the base."""
@@ -121,9 +130,7 @@ class InteractionsCheck(SurfaceCheck):
 
     def over(self) -> None:
         """See the base."""
-        for index in self._open:
-            self.report("not_closed", f"step {shown(index)} has no stop")
-        self._open.clear()
+        self._steps.over()
 
     def _begin(self, members: Members) -> None:
         if self._created:
@@ -131,39 +138,20 @@ class InteractionsCheck(SurfaceCheck):
         self._created = True
 
     def _start(self, members: Members) -> None:
-        index, step = members.get("index"), object_of(members.get("step") or members.get("content"))
+        step = object_of(members.get("step") or members.get("content"))
         kind = text_in(step, "type")
         if kind not in STEPS:
             self.report("unknown_type", f"a step is of type {shown(kind)}")
-        if type(index) is not int:
-            self.report("no_index", "the start of a step has no index")
-            return
-        if index < self._next:
-            self.report("index_reused", f"index {index} is given again")
-        elif index > self._next:
-            self.report("index_jump", f"index {index} comes where {self._next} is next")
-        self._next = index + 1
-        self._open[index] = kind
+        self._steps.start(members.get("index"), kind)
 
     def _delta(self, members: Members) -> None:
         kind = text_in(object_of(members.get("delta")), "type")
         if kind not in _KNOWN_DELTAS:
             self.report("unknown_type", f"a delta is of type {shown(kind)}")
-        self._is_open(members, f"{kind or 'a delta'}")
+        self._steps.at(members.get("index"), kind, kind or "a delta")
 
     def _stop(self, members: Members) -> None:
-        if self._is_open(members, "the stop of a step"):
-            del self._open[members["index"]]
-
-    def _is_open(self, members: Members, what: str) -> bool:
-        index = members.get("index")
-        if type(index) is not int:
-            self.report("no_index", f"{what} has no index")
-            return False
-        if index not in self._open:
-            self.report("wrong_index", f"{what} names index {index}, which is not open")
-            return False
-        return True
+        self._steps.stop(members.get("index"), "the stop of a step")
 
     def _nothing(self, members: Members) -> None:
         """Says nothing of the order."""

@@ -11,8 +11,8 @@ import msgspec
 from streamfold.lint.rules import Report
 
 __all__ = [
-    "CohereCheck",
     "Members",
+    "Numbered",
     "PlainCheck",
     "Running",
     "SurfaceCheck",
@@ -35,12 +35,16 @@ class SurfaceCheck:
     Attributes:
         known: See :data:`Known`.
         needs_done: Whether ``[DONE]`` ends the stream; else it is foreign to the surface.
-        named: Whether frames have names, as those of event streams do.
+        names: Framings whose frames have names that count.
+        reasons: Words for an end that the surface documents, and that mean none of the unified reasons.
+        named: Whether frames of this stream have names.
         done: Whether ``[DONE]`` came.
     """
 
     known: ClassVar[Known] = {}
     needs_done: ClassVar[bool] = False
+    names: ClassVar[frozenset[str]] = frozenset({"sse"})
+    reasons: ClassVar[frozenset[str]] = frozenset()
     named = True
     done = False
 
@@ -101,10 +105,64 @@ class PlainCheck(SurfaceCheck):
         return iter(())
 
 
-class CohereCheck(PlainCheck):
-    """Cohere's own surface."""
+class Numbered:
+    """Blocks that are numbered from 0 as they open, and named by their number until they stop.
 
-    needs_done: ClassVar[bool] = True
+    Args:
+        report: Of the check.
+        what: What such a block is called.
+        needs_start: Whether a delta at a number never seen is a fault; else it opens the block.
+    """
+
+    def __init__(self, report: Report, what: str, *, needs_start: bool = True) -> None:
+        self._report, self._what, self._needs_start = report, what, needs_start
+        self.open: dict[int, str] = {}  # number -> kind
+        self._next = 0
+
+    def start(self, index: Any, kind: str) -> None:
+        """A block opens at that index."""
+        if type(index) is not int:
+            self._report("no_index", f"the start of a {self._what} has no index")
+            return
+        if index < self._next:
+            self._report("index_reused", f"index {index} is given again")
+        elif index > self._next:
+            self._report("index_jump", f"index {index} comes where {self._next} is next")
+        self._next = max(self._next, index + 1)
+        self.open[index] = kind
+
+    def at(self, index: Any, kind: str, said: str) -> str | None:
+        """The kind of the open block that something is said of; None where it is of none.
+
+        Args:
+            index: As the wire names it.
+            kind: Of the block that it would open.
+            said: What is said, for a sentence.
+        """
+        if type(index) is not int:
+            self._report("no_index", f"{said} has no index")
+            return None
+        if index not in self.open:
+            if self._needs_start or index < self._next:
+                self._report("wrong_index", f"{said} names index {index}, which is not open")
+                return None
+            self.start(index, kind)
+        return self.open[index]
+
+    def is_new(self, index: int) -> bool:
+        """Whether no block had that index yet."""
+        return index >= self._next
+
+    def stop(self, index: Any, said: str) -> None:
+        """The block at that index stops."""
+        if self.at(index, "", said) is not None:
+            del self.open[index]
+
+    def over(self) -> None:
+        """Nothing may be open any more."""
+        for index in self.open:
+            self._report("not_closed", f"the {self._what} at index {index} has no stop")
+        self.open.clear()
 
 
 class Running:

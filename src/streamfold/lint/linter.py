@@ -28,11 +28,14 @@ from streamfold.events import (
 )
 from streamfold.framing.sse import ServerSentEvent
 from streamfold.lint._anthropic import AnthropicCheck
-from streamfold.lint._bytes import ByteWatch, LineWatch, Place
+from streamfold.lint._bedrock import ConverseCheck
+from streamfold.lint._bytes import WATCHES, ByteWatch, LineWatch, Place
 from streamfold.lint._chat import ChatCheck
+from streamfold.lint._cohere import CohereCheck
 from streamfold.lint._gemini import GeminiCheck, InteractionsCheck
+from streamfold.lint._ollama import OllamaCheck
 from streamfold.lint._responses import ResponsesCheck
-from streamfold.lint._surface import CohereCheck, Members, PlainCheck, SurfaceCheck, shown
+from streamfold.lint._surface import Members, PlainCheck, SurfaceCheck, shown
 from streamfold.lint.rules import RULES, Finding
 from streamfold.payloads import DECODE_ERRORS, BadJSON, DepthExceeded, is_done, is_json, is_keep_alive, lenient
 from streamfold.providers._aws import unwrapped
@@ -48,17 +51,21 @@ CHECKS: Final[Mapping[str, type[SurfaceCheck]]] = {
     "gemini": GeminiCheck,
     "gemini-interactions": InteractionsCheck,
     "cohere": CohereCheck,
+    "ollama": OllamaCheck,
+    "bedrock-converse": ConverseCheck,
 }
 RESULTS_BY_NAME: Final = ("gemini", "ollama")
 """Surfaces whose calls need no id: a result names the tool."""
+IN_LINES: Final = ("ollama",)
+"""Surfaces whose clients read line by line, where the library reads any sequence of objects."""
 MAX_A_RULE: Final = 10
 """Findings a rule; of more, the number is told at the end."""
 
 _MAX_EARLY: Final = 1_000  # findings before anything tells whose stream it is
-_OF_ANY_TEXT: Final = ("bom", "bad_utf8", "unicode_line_end")
 _HALVES: Final = ("delta", "text", "content", "thinking", "partial_json", "arguments", "reasoning_content", "reasoning")
 _FATAL: Final = {
     "bad_json": "bad_json",
+    "checksum": "bad_checksum",
     **dict.fromkeys(("not_a_stream", "compressed", "empty", "not_json_array"), "not_a_stream"),
 }
 _KINDS: Final = {"provider": "in_band_error", "truncated": "truncated", "limit": "limit"}
@@ -98,12 +105,14 @@ class Linter:
     fault: None = None  # nothing that comes from a provider is raised
 
     def __init__(self, provider: str = "auto", **settings: Unpack[CheckSettings]) -> None:
+        if provider in IN_LINES and settings.get("framing", "auto") == "auto":
+            settings["framing"] = "jsonl"
         self._decoder = StreamDecoder(provider, raw="unknown", **settings)
         self._decoder.fold_into(_Forgetful())
         self._max_depth = settings.get("max_depth", limits.MAX_DEPTH)
         self._bytes: ByteWatch | None = ByteWatch()  # None in a framing that is no text
-        self._lines: LineWatch | None = LineWatch()  # None in a framing that has none
-        self._early: list[Place] = []  # what they showed before the framing was sure
+        self._watches = {framing: watch() for framing, watch in WATCHES.items()}  # until the framing is sure
+        self._early: list[tuple[str, Place]] = []  # what they showed before it was, and which of them; "": of any text
         self._unusual: set[str] = set()  # kinds of lines that were reported
         self._check: SurfaceCheck | None = None
         self._known = False  # whether the surface is
@@ -147,9 +156,9 @@ class Linter:
         pairs = self._decoder.trace_close(how)
         if how == "eof":
             if self._bytes is not None:
-                self._early += self._bytes.close()
-            if self._lines is not None:
-                self._early += self._lines.close()
+                self._early += [("", place) for place in self._bytes.close()]
+            for framing, watch in self._watches.items():
+                self._early += [(framing, place) for place in watch.close()]
         self._look_at_frames(pairs)
         if how == "eof":
             self._end_of_input()
@@ -204,21 +213,28 @@ class Linter:
     def _look_at_bytes(self, data: bytes) -> None:
         """What bytes and lines show waits until it is sure that they are text, and lines."""
         if self._bytes is not None:
-            self._early += self._bytes.feed(data)
-        if self._lines is not None:
-            self._early += self._lines.feed(data)
+            self._early += [("", place) for place in self._bytes.feed(data)]
+        for framing, watch in self._watches.items():
+            self._early += [(framing, place) for place in watch.feed(data)]
 
     def _judge_bytes(self) -> None:
         """Take what bytes and lines show for what it is in this framing."""
         framing = self._decoder.framing
+        if framing == "json_array" and self._decoder.surface in IN_LINES:
+            framing = "jsonl"
         if framing in ("eventstream", "messages"):
             self._bytes = None
-        if framing != "sse":
-            self._lines = None
-            self._early = [found for found in self._early if self._bytes is not None and found[1] in _OF_ANY_TEXT]
-        for offset, code, message in self._early:
-            self._report_at(offset, code, message)
+        self._watches = {known: watch for known, watch in self._watches.items() if known == framing}
+        for of, (offset, code, message) in self._early:
+            if of == framing or (not of and self._bytes is not None):
+                self._report_at(offset, code, message)
         self._early.clear()
+
+    @property
+    def _lines(self) -> LineWatch | None:
+        """What looks at the lines of an event stream, if it is one."""
+        watch = self._watches.get("sse")
+        return watch if isinstance(watch, LineWatch) else None
 
     def _look_at_lines(self) -> None:
         """Lines that this surface does not have, each kind once."""
@@ -246,7 +262,7 @@ class Linter:
             return
         self._judge_bytes()
         if self._check is not None:
-            self._check.named = self._decoder.framing == "sse"
+            self._check.named = self._decoder.framing in self._check.names
         waiting, self._waiting = self._waiting, []
         for found in waiting:
             self._frame(found)
@@ -340,8 +356,8 @@ class Linter:
         if code is None or code not in RULES or (code == "truncated" and self._mystery):
             return
         late = code == "not_a_stream" and self._last >= 0  # told at the end: none of the frames was any good
-        late = late or event.code in _AT_THE_END
-        offset = self._position if late else self._offset if event.offset is None else event.offset
+        told = self._offset if event.offset is None or event.code in _AT_THE_END else event.offset
+        offset = self._position if late else told
         self._report_at(offset, code, event.message)
 
     def _cause(self, events: Iterable[Event]) -> int:
@@ -387,13 +403,15 @@ class Linter:
 
     def _done(self, event: Done) -> None:
         self._over = True
+        known: frozenset[str] = frozenset()
         if self._check is not None:
             self._check.over()
+            known = self._check.reasons
         cut = any(stop.reason in ("length", "refusal") for stop in event.stops)
         for name in () if cut else self._bad_calls:
             self._report("bad_arguments", f"the arguments of {shown(name)} are no JSON")
         for stop in event.stops:
-            if stop.reason == "other" and stop.raw is not None:
+            if stop.reason == "other" and stop.raw is not None and stop.raw not in known:
                 self._report("other_reason", f"the finish reason is {shown(stop.raw)}")
         if self._usage is None:
             self._report("no_usage", "no usage came")

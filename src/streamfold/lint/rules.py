@@ -162,8 +162,29 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "bad_framing": Rule(
         "error",
-        "The framing is not kept (a lost comma, a wrong checksum, bytes behind the end), and the reading ends there.",
+        "The framing is not kept (a lost comma, a length that cannot be, bytes behind the end), and the reading ends"
+        " there.",
         "every reader loses the rest of the answer",
+    ),
+    "bad_checksum": Rule(
+        "error",
+        "A message of AWS's binary framing does not match its checksum, and the reading ends there.",
+        "boto3 raises ChecksumMismatch, and no mark tells any reader where the next message begins",
+    ),
+    "no_event_type": Rule(
+        "error",
+        "The headers of a message of AWS's binary framing do not say what it is.",
+        "boto3 drops it without a word",
+    ),
+    "blank_line": Rule(
+        "warning",
+        "A line of newline-delimited JSON is blank.",
+        "readers that decode every line (the ollama client) raise",
+    ),
+    "no_line_end": Rule(
+        "warning",
+        "No line end closes the last line of newline-delimited JSON.",
+        "readers that act on line ends never hand that line out",
     ),
     "limit": Rule(
         "error",
@@ -189,6 +210,11 @@ RULES: Final[Mapping[str, Rule]] = {
         "note",
         "A payload has a member that its surface does not have.",
         "clients drop it; those that forbid extra members raise",
+    ),
+    "wrong_type": Rule(
+        "error",
+        "A member holds another type than its surface says.",
+        "typed clients (pydantic, generated structs) refuse the payload, others raise where they use it",
     ),
     "no_event_name": Rule(
         "error",
@@ -382,6 +408,11 @@ RULES: Final[Mapping[str, Rule]] = {
         "warning",
         "A chunk has no list of choices.",
         "readers that loop over it, or take the first, raise TypeError",
+    ),
+    "no_message": Rule(
+        "error",
+        "A chunk of Ollama's own API has neither a message nor a response.",
+        "the ollama client, which demands one, raises",
     ),
     "no_delta": Rule(
         "warning",
