@@ -181,14 +181,14 @@ class Answer:
         if self.meant or self._raw_mode == "none" or (known and self._raw_mode == "unknown"):
             return
         self.meant = True
+        if self.kind and type(self.payload) is bytes and (known_text := known_json(self.payload)) is not None:
+            self.out.append(Raw(self.kind, known_text, index))
+            return
         text, is_json, own = self._text_and_name()
         self.out.append(Raw(own or self.event_name() or name or "message", text, index, is_json))
 
     def _text_and_name(self) -> tuple[JSONText, bool, str]:
-        payload, own = self.payload, self.kind
-        if own and type(payload) is bytes and (known := known_json(payload)) is not None:
-            return known, True, own
-        text, is_json = one_line(payload)
+        text, is_json = one_line(self.payload)
         try:
             named = _NAMED.read(str(text), None) if is_json else None
         except DepthExceeded:  # deeper than any reader goes; that it may is the caller's wish
@@ -297,7 +297,13 @@ class Answer:
 
     def open_reasoning(self, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenReasoning:
         """Open a block of reasoning."""
-        return self._opened(OpenReasoning(self._take_index(), "reasoning", choice, meta))
+        index = self._next_index
+        if index >= self._block_limit:
+            self._too_many()
+        self._next_index = index + 1
+        block = self.open[index] = OpenReasoning(index, "reasoning", choice, meta)
+        self.out.append(BlockStart(index, "reasoning", choice, compact(meta) if meta else None))
+        return block
 
     def open_media(self, mime_type: str | None, choice: int = 0, meta: dict[str, Any] | None = None) -> OpenMedia:
         """Open a block of media."""
@@ -368,7 +374,7 @@ class Answer:
 
     def settle_text(self, block: OpenBlock, whole: str | None) -> None:
         """What the authoritative text adds to the pieces becomes a last piece."""
-        if not block.says(whole):
+        if whole and not block.says(whole):
             rest = self._rest(block, whole)
             if rest:
                 self.text(block, rest)
@@ -385,7 +391,7 @@ class Answer:
 
     def settle_arguments(self, call: OpenCall, whole: str | None) -> None:
         """The same for the arguments of a call."""
-        if not call.says(whole):
+        if whole and not call.says(whole):
             rest = self._rest(call, whole)
             if rest:
                 self.arguments(call, rest)
@@ -451,7 +457,7 @@ class Answer:
         name = name if name.isascii() else sanitize(name)
         state: ToolCallState = "provider" if executor == "provider" else "open"
         if executor == "client":
-            self.calls_client(choice)
+            self._calling[choice] = self._calling.get(choice, 0) + 1
         call = OpenCall(
             index,
             "tool_call",

@@ -53,10 +53,20 @@ class Told(Pieces, kw_only=True):
         self.roll()
         return len(self.full)
 
-    def says(self, whole: str | None) -> bool:
-        """Whether this is what was told, where that is plain to see: ends say one text up to four times."""
-        full = self.full
-        return len(full) == 1 and full[0] == whole and not (self.tail or self.half or self.settled)
+    def says(self, whole: str) -> bool:
+        """Whether this is what was told, where that is plain to see: ends say one text up to four times.
+
+        What was told is joined as in :meth:`begins`, which tells all that is not so plain.
+        """
+        full, tail = self.full, self.tail
+        if self.half or self.settled is not None or not (full or tail):
+            return False
+        if tail or len(full) > 1:
+            if not whole.startswith(full[0] if full else tail[0]):
+                return False
+            self.full = full = ["".join(full) + "".join(tail)]
+            self.tail = []
+        return full[0] == whole
 
     def begins(self, whole: str, mark: int = 0) -> str | None:
         """What was told since the mark, if ``whole`` begins with it, else None.

@@ -47,7 +47,8 @@ _CUT: Final = frozenset({"incomplete"})
 
 def _member(name: str) -> Callable[[Members], str]:
     def read(item: Members) -> str:
-        return as_text(item.get(name))
+        value = item.get(name)
+        return value if type(value) is str else as_text(value)
 
     return read
 
@@ -219,6 +220,7 @@ _HALVES: Final = frozenset({"delta", "text", "refusal", "arguments", "input", "c
 _EVENT: Final = Reader(_Event, _HALVES)
 _DECODE: Final = _EVENT.decode
 _RESPONSE: Final = Reader(_Response)
+_NO_RESPONSE: Final = _Response()
 
 
 def _list_in(members: Members, name: str) -> list[Any]:
@@ -232,8 +234,12 @@ def _places(block: OpenReasoning, members: Members) -> Members:
 
     Nothing where all are summary, which is what is taken for granted.
     """
-    if not (block.numbers or members.get("summary") or members.get("content")):
+    content, listed = members.get("content"), members.get("summary")
+    if not (block.numbers or listed or content):
         return {}
+    if not content and type(listed) is list and [*block.numbers] == [("summary", n) for n in range(len(listed))]:
+        if all([part.text() for part in block.parts]):
+            return {}
     shown = [number for number, part in enumerate(block.parts) if part.text()]
     place_of = {number: place for place, number in enumerate(shown)}
     places: Members = {}
@@ -348,7 +354,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         """The type of an event that does not say it: the frame may, and a server that did not stream."""
         kind = self.answer.event_name() or ""
         if not kind and event.object == "response":
-            event.response = response = _RESPONSE.read(self.answer.payload, None) or _Response()
+            event.response = response = _RESPONSE.read(self.answer.payload, None) or _NO_RESPONSE
             kind = f"response.{text_of(response.status) or 'completed'}"
         return kind
 
@@ -374,7 +380,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     # -- the response -------------------------------------------------------------------------------------------------
 
     def _created(self, event: _Event) -> None:
-        response = event.response or _Response()
+        response = event.response or _NO_RESPONSE
         self._stored = self._stored and response.store is not False
         answer = self.answer
         if answer.id is None or response.model != answer.model:
@@ -387,15 +393,17 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _terminal(self, event: _Event) -> None:
         self._created(event)
-        response = event.response or _Response()
+        response = event.response or _NO_RESPONSE
         word = text_of(response.status)
         if word not in ENDED:
             word = event.type.removeprefix("response.")
         if word == "failed":
             self._failed(event)
             return
-        self._reconcile(response.output or ())
-        self._close_rest(complete=word != "cancelled")
+        if response.output:
+            self._reconcile(response.output)
+        if self.answer.open:
+            self._close_rest(complete=word != "cancelled")
         self._report(response)
         reason: StopReason = "cancelled" if word == "cancelled" else "end"
         if word == "incomplete":
@@ -407,7 +415,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _failed(self, event: _Event) -> None:
         self._created(event)
-        response = event.response or _Response()
+        response = event.response or _NO_RESPONSE
         self._report(response)
         members = response.error or event.error
         self._fail(provider_error(members, {} if members else {"message": "the response failed"}))
@@ -432,23 +440,27 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         super()._fail(self._pending_error or error)
 
     def _report(self, response: _Response) -> None:
-        if isinstance(response.usage, dict) and response.usage:
-            self.answer.report(_usage.read(cast("Members", response.usage)))
+        usage = response.usage
+        if type(usage) is dict and usage:
+            self.answer.report(_usage.read(usage))
 
     # -- items --------------------------------------------------------------------------------------------------------
 
     def _item(self, event: _Event) -> _Item:
         """The item an event speaks of: by its index, else by its id, else the one that came last."""
         index = event.output_index
-        item = self._items.get(index) if type(index) is int else None
-        if item is None:
-            index, id_ = whole_number(index), id_of(event.item_id)
-            item = self._named(index, id_) or self._new_item(id_ or None if index is None else index, id_)
-        self._latest = item
+        item = self._latest = (self._items.get(index) if type(index) is int else None) or self._item_of_no_place(event)
         return item
 
+    def _item_of_no_place(self, event: _Event) -> _Item:
+        """The same where nothing is known of its index, or it has none."""
+        index, id_ = whole_number(event.output_index), id_of(event.item_id)
+        return self._named(index, id_) or self._new_item(id_ or None if index is None else index, id_)
+
     def _known(self, event: _Event) -> _Item | None:
-        return self._named(whole_number(event.output_index), id_of(event.item_id))
+        index = event.output_index
+        item = self._items.get(index) if type(index) is int else None
+        return item or self._named(whole_number(index), id_of(event.item_id))
 
     def _named(self, index: int | None, id_: str) -> _Item | None:
         if index is None:
@@ -477,7 +489,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _item_of(self, event: _Event, members: Members) -> _Item:
         """The item whose members these are."""
-        event.item_id = event.item_id or members.get("id")
+        if not event.item_id:
+            event.item_id = members.get("id")
         item = self._item(event)
         if item.members and (item.done or item.type != members.get("type")) and item.is_another(members):
             self._latest = item = self._new_item(item.place, id_of(members.get("id")))
@@ -495,9 +508,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         return block.index if block is not None and block.index in self.answer.open else None
 
     def _item_added(self, event: _Event) -> None:
-        if type(event.item) is not dict or not text_of(event.item.get("type")):
-            return
         members: Members = event.item
+        if type(members) is not dict or not text_of(members.get("type")):
+            return
         item = self._item_of(event, members)
         if not item.members:
             self._begin_item(item, members)
@@ -506,8 +519,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self.answer.meant = True
 
     def _item_done(self, event: _Event) -> None:
-        if type(event.item) is dict:
-            members: Members = event.item
+        members: Members = event.item
+        if type(members) is dict:
             item = self._items.get(event.output_index) if type(event.output_index) is int else None
             if item is None or item.done or item.type != members.get("type"):
                 item = self._item_of(event, members)
@@ -522,7 +535,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         place tells which is which, else the order of those of one type.
         """
         items = self._all
-        if not output or (len(output) == len(items) and all(item.done for item in items)):
+        if len(output) == len(items) and all([item.done for item in items]):
             return
         listed = [read_object(bytes(raw), None) for raw in output]
         kinds = [text_of(members.get("type")) if members else "" for members in listed]
@@ -554,14 +567,18 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         return place < len(kinds) and item.may_be(kinds[place]) and self._items[place] is item
 
     def _begin_item(self, item: _Item, members: Members) -> None:
-        item.type, item.members = text_of(members.get("type")) or item.type, members
-        self._note_id(item, members)
-        call = CALLS.get(item.type)
+        item.members = members
+        item.type = kind = text_of(members.get("type")) or item.type
+        if members.get("id") != item.id:
+            self._note_id(item, members)
+        if kind == "message":
+            return
+        call = CALLS.get(kind)
         if call is not None:
             item.call = self._open_call(call, members)
-        elif item.type == "reasoning":
+        elif kind == "reasoning":
             item.thought = item.thought or self.answer.open_reasoning(0, self._meta(members))
-        elif item.type != "message":
+        else:
             item.whole = self._open_whole(item)
 
     def _finish_item(self, item: _Item, members: Members, unfinished: frozenset[str] = _CUT) -> None:
@@ -574,9 +591,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if members.get("id") != item.id:
             self._note_id(item, members)
         if item.call is not None:
-            self._finish_call(
-                item.call, CALLS[item.type], members, incomplete=text_of(members.get("status")) in unfinished
-            )
+            incomplete = text_of(members.get("status")) in unfinished
+            self._finish_call(item.call, CALLS[item.type], members, incomplete)
         elif item.type == "reasoning" and item.thought is not None:
             self._finish_reasoning(item.thought, members)
         elif item.whole is not None:
@@ -598,17 +614,17 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _meta(self, members: Members) -> Members | None:
         """What has to go back with the item in the next request, but for the members that blocks hold."""
-        if None in members.values():
-            members = {name: value for name, value in members.items() if value is not None}
-        meta: Members = {"item_id": members["id"], **members} if "id" in members else dict(members)
-        for name in _HELD.intersection(members):
-            del meta[name]
+        id_ = members.get("id")
+        meta = {} if id_ is None else {"item_id": id_}
+        for name, value in members.items():
+            if value is not None and name not in _HELD:
+                meta[name] = value
         return meta or None
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
     def _part_block(
-        self, item: _Item, kind: Literal["text", "refusal"], part: Any, *, opens: bool = True
+        self, item: _Item, kind: Literal["text", "refusal"], part: Any, opens: bool = True
     ) -> OpenBlock | None:
         """The block of a content part; None where the item is done, so that no part of it is open."""
         key = (kind, part if type(part) is int and part > 0 else 0)
@@ -619,19 +635,20 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         return block if block is not None and block.index in self.answer.open else None
 
     def _part_added(self, event: _Event) -> None:
-        part = cast("Members", event.part) if type(event.part) is dict else {}
+        part: Members = event.part if type(event.part) is dict else {}
         kind = PARTS.get(text_of(part.get("type")))
         block = self._part_block(self._item(event), kind, event.content_index) if kind else None
         if kind is None or block is None:
             return
-        if whole := text_of(part.get(kind)):
-            self.answer.settle_text(block, whole)
+        if whole := part.get(kind):
+            self.answer.settle_text(block, text_of(whole))
         elif kind == "text":
             self._warm_text("response.output_text.delta", event, block)
         self.answer.meant = True
 
     def _part_done(self, event: _Event) -> None:
-        if type(event.part) is dict and self._settle_part_of(self._item(event), event.content_index, event.part):
+        part: Members = event.part
+        if type(part) is dict and self._settle_part_of(self._item(event), event.content_index, part):
             self.answer.meant = True
 
     def _settle_part_of(self, item: _Item, index: Any, part: Members) -> bool:
@@ -652,7 +669,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _finish_message(self, item: _Item, members: Members) -> None:
         for index, part in enumerate(_list_in(members, "content")):
-            if type(part) is not dict or not self._settle_part_of(item, index, cast("Members", part)):
+            if type(part) is not dict or not self._settle_part_of(item, index, part):
                 self.answer.raw()  # a part of a kind that no block is of
         meta = self._meta(members)
         for block in item.parts.values():
@@ -683,14 +700,14 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         self._settle_part(event, "refusal", text_of(event.refusal))
 
     def _settle_part(self, event: _Event, kind: Literal["text", "refusal"], whole: str) -> None:
-        block = self._part_block(self._item(event), kind, event.content_index, opens=whole != "")
+        block = self._part_block(self._item(event), kind, event.content_index, whole != "")
         if block is not None:
             self.answer.settle_text(block, whole)
             self.answer.meant = True
 
     def _annotation(self, event: _Event) -> None:
         source = event.annotation
-        block = self._part_block(self._item(event), "text", event.content_index, opens=isinstance(source, dict))
+        block = self._part_block(self._item(event), "text", event.content_index, isinstance(source, dict))
         if block is not None:
             self._cite(block, source)
 
@@ -757,14 +774,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _finish_reasoning(self, block: OpenReasoning, members: Members) -> None:
         for family in FAMILIES:
-            entries = _list_in(members, family)
-            others = (
-                {block.parts[ours].text(): ours for (name, _), ours in block.numbers.items() if name != family}
-                if entries
-                else {}
-            )
-            for number, entry in enumerate(entries):
-                text = text_of(cast("Members", entry).get("text")) if isinstance(entry, dict) else ""
+            if not members.get(family):
+                continue
+            others = {block.parts[ours].text(): ours for (name, _), ours in block.numbers.items() if name != family}
+            for number, entry in enumerate(_list_in(members, family)):
+                text = text_of(entry.get("text")) if type(entry) is dict else ""
                 if text in others and (family, number) not in block.numbers:  # hosts repeat one text under both names
                     block.numbers[family, number] = others[text]
                 else:
@@ -786,12 +800,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _executor(self, call: _CallType, members: Members) -> Executor:
         """Who runs the call, where the item says so."""
-        environment = members.get("environment")
-        if call.kind == "shell" and isinstance(environment, dict):
-            return "client" if cast("Members", environment).get("type") == "local" else "provider"
-        if call.kind == "tool_search" and members.get("execution") == "server":
+        kind = call.kind
+        if kind == "shell" and isinstance(members.get("environment"), dict):
+            return "client" if members["environment"].get("type") == "local" else "provider"
+        if kind == "tool_search" and members.get("execution") == "server":
             return "provider"
-        if call.kind == "custom" and text_of(members.get("call_id")).startswith(_HOSTED):
+        if kind == "custom" and text_of(members.get("call_id")).startswith(_HOSTED):
             return "provider"
         return call.executor
 
@@ -805,16 +819,17 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             meta=self._meta(members),
         )
 
-    def _finish_call(self, block: OpenCall, call: _CallType, members: Members, *, incomplete: bool) -> None:
-        made_up = block.meta is not None and "synthetic_id" in block.meta
-        block.meta = self._meta(members)
-        if made_up:
+    def _finish_call(self, block: OpenCall, call: _CallType, members: Members, incomplete: bool) -> None:
+        before, block.meta = block.meta, self._meta(members)
+        if before is not None and "synthetic_id" in before:
             block.meta = {**(block.meta or {}), "synthetic_id": True}
         block.name = text_of(members.get("name")) or block.name
-        if self._executor(call, members) == "provider":
+        if block.executor == "client" and self._executor(call, members) == "provider":
             self.answer.run_by_provider(block)
         self.answer.finish_call(block, call.arguments(members), incomplete=incomplete)
-        result, error = members.get(call.result) if call.result else None, members.get("error")
+        if call.executor == "client" and not call.result:
+            return
+        result, error = members.get(call.result), members.get("error")
         if call.kind == "image_generation":
             self._image(text_of(result), members)
         elif result is not None or (error is not None and call.executor == "provider"):
@@ -860,8 +875,8 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _arguments_done(self, event: _Event) -> None:
         """The authoritative text; for a cut call it is the part that came, and the item says so."""
-        whole = next(
-            (text for text in map(text_of, (event.arguments, event.input, event.code, event.diff)) if text), ""
+        whole = (
+            text_of(event.arguments) or text_of(event.input) or text_of(event.code) or text_of(event.diff)
         )
         call = self._call_at(event)
         if call is not None:
@@ -958,12 +973,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             say: The event of a piece.
             pieces: Where it goes.
         """
-        decode, index = _HOT.get(kind), whole_number(event.output_index)
-        if not self.hot or decode is None or index is None or block.half or block.index not in self.answer.open:
+        decode, index = _HOT.get(kind), event.output_index
+        if decode is None or type(index) is not int or index < 0 or not self.hot:
             return
-        self.more = self._more(decode, index, whole_number(part) or 0, say, pieces)
-
-    def _more(self, decode: Callable[[bytes], Any], index: int, part: int, say: Say, pieces: Pieces) -> More:
+        if block.half or block.index not in self.answer.open:
+            return
+        part = part if type(part) is int and part > 0 else 0
         size, depth = self._shallow, self.answer.max_depth
         tail = pieces.tail_to_add_to()
 
@@ -992,7 +1007,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             self.next_sequence = expected
             return payload
 
-        return more
+        self.more = more
 
 
 EVENTS: Final[Mapping[str, Callable[[OpenAIResponsesNormalizer, _Event], None]]] = {
