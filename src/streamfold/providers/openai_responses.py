@@ -124,6 +124,9 @@ PARTS: Final[Mapping[str, Literal["text", "refusal"]]] = {"output_text": "text",
 FAMILIES: Final = ("summary", "content")
 """Where a reasoning item holds its parts."""
 
+_NOT_PLAIN: Final = (*DECODE_ERRORS, TypeError)
+"""What the strict decoder raises of a payload that is an object, too."""
+
 _HELD: Final = frozenset(
     {
         "id",
@@ -191,22 +194,22 @@ class _Response(msgspec.Struct, gc=False):
 class _Event(msgspec.Struct, gc=False):
     type: str = ""
     sequence_number: Any = None
-    output_index: Any = None
+    response: _Response | None = None
     item_id: Any = None
+    output_index: Any = None
     content_index: Any = None
     summary_index: Any = None
-    command_index: Any = None
     delta: Any = None
     text: Any = None
-    refusal: Any = None
     arguments: Any = None
+    part: Any = None
+    item: Any = None
+    annotation: Any = None
+    command_index: Any = None
+    refusal: Any = None
     input: Any = None
     diff: Any = None
     command: Any = None
-    part: Any = None
-    annotation: Any = None
-    item: Any = None
-    response: _Response | None = None
     error: Any = None
     code: Any = None  # of an error, and of code_interpreter_call_code.done
     message: Any = None
@@ -623,21 +626,29 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def _part_block(
-        self, item: _Item, kind: Literal["text", "refusal"], part: Any, opens: bool = True
-    ) -> OpenBlock | None:
-        """The block of a content part; None where the item is done, so that no part of it is open."""
-        key = (kind, part if type(part) is int and part > 0 else 0)
-        block = item.parts.get(key)
-        if block is None and opens and not item.done:
-            item.type = item.type or "message"
-            block = item.parts[key] = self.answer.open_text(kind, 0, self._meta(item.members))
-        return block if block is not None and block.index in self.answer.open else None
+    def _part_at(self, event: _Event, kind: Literal["text", "refusal"], opens: bool = True) -> OpenBlock | None:
+        """The block of the content part that the event names; None where it is not open."""
+        index, part = event.output_index, event.content_index
+        item = (self._items.get(index) if type(index) is int else None) or self._item_of_no_place(event)
+        self._latest = item
+        block = item.parts.get((kind, part if type(part) is int and part > 0 else 0))
+        if block is None:
+            return self._open_part(item, kind, part) if opens else None
+        return block if block.index in self.answer.open else None
+
+    def _open_part(self, item: _Item, kind: Literal["text", "refusal"], part: Any) -> OpenBlock | None:
+        """A new block of a content part; None where the item is done, so that no part of it opens."""
+        if item.done:
+            return None
+        item.type = item.type or "message"
+        block = self.answer.open_text(kind, 0, self._meta(item.members))
+        item.parts[kind, part if type(part) is int and part > 0 else 0] = block
+        return block if block.index in self.answer.open else None
 
     def _part_added(self, event: _Event) -> None:
         part: Members = event.part if type(event.part) is dict else {}
         kind = PARTS.get(text_of(part.get("type")))
-        block = self._part_block(self._item(event), kind, event.content_index) if kind else None
+        block = self._part_at(event, kind) if kind else None
         if kind is None or block is None:
             return
         if whole := part.get(kind):
@@ -648,33 +659,36 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _part_done(self, event: _Event) -> None:
         part: Members = event.part
-        if type(part) is dict and self._settle_part_of(self._item(event), event.content_index, part):
+        kind = PARTS.get(text_of(part.get("type"))) if type(part) is dict else None
+        block = self._part_at(event, kind) if kind else None
+        if kind is not None and block is not None:
+            self._settle_part(block, kind, part)
             self.answer.meant = True
 
-    def _settle_part_of(self, item: _Item, index: Any, part: Members) -> bool:
-        """A content part as the provider has it in the end: text and sources that no event brought.
-
-        Whether there is a block that takes it.
-        """
-        kind = PARTS.get(text_of(part.get("type")))
-        block = self._part_block(item, kind, index) if kind else None
-        if kind is None or block is None:
-            return False
-        self.answer.settle_text(block, text_of(part.get(kind)))
+    def _settle_part(self, block: OpenBlock, kind: Literal["text", "refusal"], part: Members) -> None:
+        """A content part as the provider has it in the end: text and sources that no event brought."""
+        whole = part.get(kind)
+        if type(whole) is str and whole and not block.says(whole):
+            self.answer.settle_text(block, whole)
         annotations = part.get("annotations")
         if annotations and isinstance(annotations, list):
             for annotation in annotations[len(block.citations) :]:
                 self._cite(block, annotation)
-        return True
 
     def _finish_message(self, item: _Item, members: Members) -> None:
+        parts, answer = item.parts, self.answer
         for index, part in enumerate(_list_in(members, "content")):
-            if type(part) is not dict or not self._settle_part_of(item, index, part):
-                self.answer.raw()  # a part of a kind that no block is of
+            kind = PARTS.get(text_of(part.get("type"))) if type(part) is dict else None
+            if kind is not None:
+                block = parts.get((kind, index)) or self._open_part(item, kind, index)
+                if block is not None and block.index in answer.open:
+                    self._settle_part(block, kind, part)
+                    continue
+            answer.raw()  # a part of a kind that no block is of
         meta = self._meta(members)
-        for block in item.parts.values():
+        for block in parts.values():
             block.meta = meta
-            self.answer.close(block)
+            answer.close(block)
 
     def _text_delta(self, event: _Event) -> None:
         block = self._visible(event, "text")
@@ -687,27 +701,28 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
     def _visible(self, event: _Event, kind: Literal["text", "refusal"]) -> OpenBlock | None:
         """The block that took the piece."""
         piece = text_of(event.delta)
-        block = self._part_block(self._item(event), kind, event.content_index) if piece else None
+        block = self._part_at(event, kind) if piece else None
         if block is not None:
             self.answer.text(block, piece)
             self.answer.meant = True
         return block
 
     def _text_done(self, event: _Event) -> None:
-        self._settle_part(event, "text", text_of(event.text))
+        self._tell_whole(event, "text", text_of(event.text))
 
     def _refusal_done(self, event: _Event) -> None:
-        self._settle_part(event, "refusal", text_of(event.refusal))
+        self._tell_whole(event, "refusal", text_of(event.refusal))
 
-    def _settle_part(self, event: _Event, kind: Literal["text", "refusal"], whole: str) -> None:
-        block = self._part_block(self._item(event), kind, event.content_index, whole != "")
+    def _tell_whole(self, event: _Event, kind: Literal["text", "refusal"], whole: str) -> None:
+        block = self._part_at(event, kind, whole != "")
         if block is not None:
-            self.answer.settle_text(block, whole)
+            if whole and not block.says(whole):
+                self.answer.settle_text(block, whole)
             self.answer.meant = True
 
     def _annotation(self, event: _Event) -> None:
         source = event.annotation
-        block = self._part_block(self._item(event), "text", event.content_index, isinstance(source, dict))
+        block = self._part_at(event, "text", isinstance(source, dict))
         if block is not None:
             self._cite(block, source)
 
@@ -733,7 +748,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     # -- reasoning ----------------------------------------------------------------------------------------------------
 
-    def _reasoning_block(self, event: _Event, *, opens: bool = True) -> OpenReasoning | None:
+    def _reasoning_at(self, event: _Event, opens: bool = True) -> OpenReasoning | None:
         """The reasoning of the item; None where the item is done."""
         item = self._item(event)
         if item.thought is None and opens and not item.done:
@@ -750,12 +765,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _think(self, event: _Event, family: str, part: Any) -> None:
         piece = text_of(event.delta)
-        block = self._reasoning_block(event) if piece else None
+        block = self._reasoning_at(event) if piece else None
         if block is not None:
             key = (family, whole_number(part) or 0)
+            ours = block.part(key)
             self.answer.reasoning(block, piece, key)
             self.answer.meant = True
-            ours = block.part(key)
             say = partial(ReasoningDelta, block.index, part=ours) if ours else partial(ReasoningDelta, block.index)
             self._warm(event.type, event, block, part, say, block.parts[ours])
 
@@ -767,9 +782,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _settle_reasoning(self, event: _Event, family: str, part: Any) -> None:
         whole = text_of(event.text)
-        block = self._reasoning_block(event, opens=whole != "")
+        block = self._reasoning_at(event, whole != "")
         if block is not None:
-            self.answer.settle_reasoning(block, (family, whole_number(part) or 0), whole)
+            self.answer.settle_reasoning(block, (family, part if type(part) is int and part > 0 else 0), whole)
             self.answer.meant = True
 
     def _finish_reasoning(self, block: OpenReasoning, members: Members) -> None:
@@ -987,11 +1002,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             expected = self.next_sequence
             step = expected is not None  # some hosts do not number
             for payload in payloads:
-                if type(payload) is not bytes or (len(payload) > size and depth_exceeds(payload, depth)):
+                if len(payload) > size and (type(payload) is not bytes or depth_exceeds(payload, depth)):
                     break
                 try:
-                    event = decode(payload)
-                except DECODE_ERRORS:
+                    event = decode(payload)  # type: ignore[arg-type]
+                except _NOT_PLAIN:
                     break
                 piece = event.delta
                 if event.sequence_number != expected or event.output_index != index or event.part != part or not piece:
