@@ -21,7 +21,7 @@ from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, OpenTranscript, OpenWhole
-from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, id_of, text_of, whole_number
+from streamfold.providers._table import END, BaseNormalizer, Cursor, Say, id_of, text_of, whole_number
 
 __all__ = ["OpenAIResponsesNormalizer"]
 
@@ -237,13 +237,14 @@ def _places(block: OpenReasoning, members: Members) -> Members:
 
     Nothing where all are summary, which is what is taken for granted.
     """
-    content, listed = members.get("content"), members.get("summary")
-    if not (block.numbers or listed or content):
+    summary, content = members.get("summary"), members.get("content")
+    if not (block.numbers or summary or content):
         return {}
-    if not content and type(listed) is list and [*block.numbers] == [("summary", n) for n in range(len(listed))]:
-        if all([part.text() for part in block.parts]):
-            return {}
     shown = [number for number, part in enumerate(block.parts) if part.text()]
+    in_order = [("summary", number) for number in shown]
+    plain = content in (None, []) and type(summary) is list and len(summary) == len(in_order) == len(block.parts)
+    if plain and [*block.numbers] == in_order:
+        return {}
     place_of = {number: place for place, number in enumerate(shown)}
     places: Members = {}
     for family in FAMILIES:
@@ -538,7 +539,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         place tells which is which, else the order of those of one type.
         """
         items = self._all
-        if len(output) == len(items) and all([item.done for item in items]):
+        if len(output) == len(items) and all(item.done for item in items):
             return
         listed = [read_object(bytes(raw), None) for raw in output]
         kinds = [text_of(members.get("type")) if members else "" for members in listed]
@@ -619,7 +620,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         """What has to go back with the item in the next request, but for the members that blocks hold."""
         id_ = members.get("id")
         meta = {} if id_ is None else {"item_id": id_}
-        for name, value in members.items():
+        for name, value in members.items():  # noqa: PERF403 - a comprehension is a call
             if value is not None and name not in _HELD:
                 meta[name] = value
         return meta or None
@@ -890,9 +891,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _arguments_done(self, event: _Event) -> None:
         """The authoritative text; for a cut call it is the part that came, and the item says so."""
-        whole = (
-            text_of(event.arguments) or text_of(event.input) or text_of(event.code) or text_of(event.diff)
-        )
+        whole = text_of(event.arguments) or text_of(event.input) or text_of(event.code) or text_of(event.diff)
         call = self._call_at(event)
         if call is not None:
             self.answer.settle_arguments(call, whole)
