@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["DIFFERENCES", "REASONS", "Reason"]
+__all__ = ["DIFFERENCES", "READ", "REASONS", "Reason"]
 
 
 class Reason(NamedTuple):
@@ -81,6 +81,24 @@ REASONS: Final[Mapping[str, Reason]] = {
         "both",
         "The totals name no output tokens; the client's sum of what it was not told is 0.",
         "What was not reported is None, never an estimate.",
+    ),
+}
+
+READ: Final[Mapping[str, tuple[int, str]]] = {
+    # an official client -> recordings that it makes an answer of, and what the others are
+    "anthropic": (34, "an answer that ends in an error"),
+    "google-genai": (27, "answers that fail, blocked prompts, and JSON arrays, which it refuses"),
+    "google-genai, Interactions": (
+        4,
+        "answers that fail, and the older vocabulary: it gives out each event as an unknown one, the bare object",
+    ),
+    "openai, Chat Completions": (
+        87,
+        "answers that fail, the legacy completions, calls and contents without an index, on which its accumulator raises",
+    ),
+    "openai, Responses": (
+        61,
+        "an answer that fails, ids that change, an answer taken up after its beginning; its accumulator raises on both",
     ),
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 import streamfold
 from tests.conftest import SHARED
 from tests.evidence import captures
-from tests.judges.differences import DIFFERENCES, REASONS
+from tests.judges.differences import DIFFERENCES, READ, REASONS
 from tests.judges.page import PAGE, page
 from tests.judges.verdicts import JUDGES, Verdict, ours
 
@@ -85,6 +86,14 @@ def test_few_differ(shared: Path) -> None:
     asked = [row for row in ROWS if row[0] in official]
     differ = {(who, capture) for who, capture, _ in DIFFERENCES if who in {plain(judge) for judge in official}}
     assert 20 * len(differ) <= len(asked)
+
+
+def test_they_read_what_they_are_asked(shared: Path) -> None:
+    """A client that gives everything up would agree with all."""
+    count = Counter(
+        plain(judge) for judge, name in ROWS if JUDGES[judge].official and verdict(judge, CAPTURES[name][0]) is not None
+    )
+    assert count == {judge: number for judge, (number, _) in READ.items()}
 
 
 def test_the_page_is_made_of_the_table() -> None:

@@ -188,6 +188,33 @@ def generate_content(body: bytes) -> Verdict:
     )
 
 
+def interactions(body: bytes) -> Verdict:
+    """The client gives events, and joins nothing; the contents of the older vocabulary it hands out as unknown."""
+    options = google_types.HttpOptions(httpx_client=_transport(body))
+    client = google.genai.Client(api_key="none", http_options=options)
+    text, calls, arguments, end = "", dict[int, str](), dict[int, str](), None
+    for event in client.interactions.create(model="m", input="x", stream=True):
+        match event.event_type:
+            case "step.start" if event.step.type == "function_call":
+                calls[event.index], arguments[event.index] = event.step.name, ""
+            case "step.delta" if event.delta.type == "text":
+                text += event.delta.text
+            case "step.delta" if event.delta.type == "arguments_delta":
+                arguments[event.index] += event.delta.arguments or ""
+            case "interaction.completed":
+                end = event.interaction
+    if end is None:
+        raise Unread
+    usage = end.usage
+    return Verdict(
+        text,
+        tuple((name, _arguments(arguments[index])) for index, name in calls.items()),
+        end.status,
+        usage and (usage.total_input_tokens or 0) + (usage.total_tool_use_tokens or 0),
+        usage and (usage.total_output_tokens or 0) + (usage.total_thought_tokens or 0),
+    )
+
+
 def _not_legacy(body: bytes) -> None:
     """The legacy completions endpoint is another one to the frameworks."""
     if b'"text_completion"' in body:
@@ -275,4 +302,5 @@ JUDGES: Final[Mapping[str, Judge]] = {
         "anthropic", _with_pydantic_ai(_pydantic_messages), False
     ),
     f"google-genai {google.genai.__version__}": Judge("gemini", generate_content),
+    f"google-genai {google.genai.__version__}, Interactions": Judge("interactions", interactions),
 }
