@@ -362,6 +362,9 @@ class StreamAccumulator:
                 if event.part == part:
                     tail.append(event.text)
                     continue
+            if type(event) is Usage:  # between two pieces, where the provider repeats its totals
+                push(event)
+                continue
             if len(tail) > MANY:
                 self._roll()
             push(event)

@@ -96,12 +96,12 @@ class Answer:
     id: str | None = None
     model: str | None = None
     last_signature: str | None = None
+    usage: Usage | None = None  # the running totals, as they were handed out last
     name_of: Callable[[int], str | None] | None = None  # SSE event name of the k-th payload of the batch
     offset_of: Callable[[int], int | None] | None = None  # and where its frame begins
     _seed: bytes = b""  # what made-up ids are hashed from where the answer has no id
     _calls = 0
     _next_index = 0
-    _usage: Usage | None = None
 
     def __init__(self, surface: str, settings: NormalizerSettings) -> None:
         self.surface = surface
@@ -250,8 +250,8 @@ class Answer:
 
     def report(self, usage: Usage | None) -> None:
         """Hand out running totals where they changed."""
-        if usage is not None and usage != self._usage:
-            self._usage = usage
+        if usage is not None and usage != self.usage:
+            self.usage = usage
             self.out.append(usage)
 
     def _end(self) -> None:

@@ -19,7 +19,7 @@ import msgspec
 
 from streamfold.blocks import Block, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import MALFORMED, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, known_json, one_line
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, json_text
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._arguments_by_path import ArgumentsByPath
@@ -68,7 +68,6 @@ SERVER_TOOLS: Final[Mapping[str, str]] = {
 
 _OF_A_CALL: Final = ("name", "id", "args", "partialArgs", "willContinue")
 _SUCCESS: Final = ("OUTCOME_OK", 1)
-_LF: Final = 10
 _LEAVES: Final = ("numberValue", "boolValue", "nullValue")
 _LEVELS: Final = 9  # that these chunks nest at most
 
@@ -125,6 +124,7 @@ class _HotChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="ca
 
 
 _UNSET: Final = msgspec.UNSET
+_ABSENT: Final = msgspec.Raw()
 _HOT: Final = msgspec.json.Decoder(_HotChunk).decode
 
 # -- what all other chunks are read into ------------------------------------------------------------------------------
@@ -180,11 +180,11 @@ class _PlainTotals(msgspec.Struct, gc=False, kw_only=True, rename="camel"):
     prompt_token_count: _Tokens = None
     candidates_token_count: _Tokens = None
     total_token_count: Annotated[int, msgspec.Meta(ge=0)]
-    thoughts_token_count: _Tokens = None
-    tool_use_prompt_token_count: _Tokens = None
     cached_content_token_count: _Tokens = None
     prompt_tokens_details: tuple[_OfText] | None = None
     candidates_tokens_details: tuple[_OfText] | None = None
+    tool_use_prompt_token_count: _Tokens = None
+    thoughts_token_count: _Tokens = None
 
 
 _HALVES: Final = ("text", "stringValue")
@@ -262,7 +262,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     def _begin(self) -> None:
         self._candidates: dict[int, _OpenCandidate] = {}
-        self._totals = b""  # as they came last
+        self._totals = _ABSENT  # as they came last
         self._merged: JSONText | None = None  # and after merging
         self._blocked = False
         self._flowing: _OpenCandidate | None = None  # whose text the chunk before went on with
@@ -288,11 +288,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         See :data:`More`; but a chunk that brings new totals too adds two events. A chunk that is read and says more
         waits for :meth:`_mean`.
         """
-        answer, flow, calling, shallow = self.answer, self._flowing, self._calling, self._shallow
+        answer, flow, calling = self.answer, self._flowing, self._calling
         named = answer.id is not None and answer.model is not None
-        out = answer.out
-        spans = answer.spans
-        known = len(spans)
+        spans, known, last = answer.spans, len(answer.spans), self._totals
+        tail = [] if flow is None else flow.pieces.tail
         for payload in payloads:
             if type(payload) is not bytes:
                 break
@@ -300,28 +299,30 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 chunk = _HOT(payload)
             except DECODE_ERRORS:
                 break
-            totals = bytes(chunk.usage_metadata)
-            if len(totals) >= shallow:  # they may nest too deep
-                break
             candidate = chunk.candidates[0]
             part = candidate.content.parts[0]
-            if part.function_call is not _UNSET:
-                if part.text is not _UNSET or part.thought is not None:
-                    break
-                if part.function_call.args is not None and depth_exceeds(payload, answer.max_depth):
+            piece, totals = part.text, chunk.usage_metadata
+            if piece is _UNSET:
+                if (
+                    (call := part.function_call) is _UNSET
+                    or part.thought is not None
+                    or (call.args is not None and depth_exceeds(payload, answer.max_depth))
+                    or memoryview(totals).nbytes >= self._shallow
+                ):
                     break
                 if (
                     calling is None
                     or part.thought_signature is not None
-                    or (totals and totals != self._totals)
+                    or (totals != last and totals != _ABSENT)
                     or (not named and self._names(chunk))
-                    or (argument := calling.next_argument(candidate, part.function_call)) is None
+                    or (argument := calling.next_argument(candidate, call)) is None
                 ):
                     self._ahead = chunk
                     break
                 add(argument)
                 continue
-            piece = part.text
+            if part.function_call is not _UNSET:
+                break
             if (
                 flow is None
                 or not piece
@@ -332,19 +333,24 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 or (candidate.grounding_metadata is not None and flow.sources is None)
                 or (not named and self._names(chunk))
             ):
-                if piece is not _UNSET:
+                if memoryview(totals).nbytes < self._shallow:  # else they may nest too deep
                     self._ahead = chunk
                 break
-            tail = flow.pieces.tail
+            usage = None
+            if totals != last and totals != _ABSENT:
+                usage = self._plain_usage(totals)
+                if usage is None:
+                    break
+                last = totals
             tail.append(piece)
             if len(tail) > MANY:
                 flow.pieces.roll()
+                tail = flow.pieces.tail
             add(flow.say(piece))
-            if totals != self._totals and totals:
-                before = len(out)
-                self._report(totals)
-                if len(out) > before:
-                    spans.append((before - 1, 2))
+            if usage is not None and usage != answer.usage:
+                answer.usage = usage
+                add(usage)
+                spans.append((len(answer.out) - 2, 2))
         else:
             payload = END
         answer.surplus += len(spans) - known
@@ -394,8 +400,8 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         if candidate.finish_reason:
             self._finish(state, candidate.finish_reason)
             answer.meant = True
-        totals = bytes(chunk.usage_metadata)
-        if totals and totals != self._totals:
+        totals = chunk.usage_metadata
+        if totals != self._totals and totals != _ABSENT:
             self._report(totals)
 
     def _read_chunk(self, chunk: _Chunk) -> bool:
@@ -406,8 +412,8 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             self._candidate(candidate)
         if isinstance(chunk.prompt_feedback, dict):
             self._feedback(cast("Members", chunk.prompt_feedback))
-        totals = bytes(chunk.usage_metadata)
-        has_totals = totals not in (b"", b"null")
+        totals = chunk.usage_metadata
+        has_totals = is_given(totals)
         if has_totals and totals != self._totals:
             self._report(totals)
         if chunk.error:  # an element of the array, or the payload of a frame
@@ -772,20 +778,24 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 self._settle(state)
         super()._fail(error)
 
-    def _report(self, totals: bytes) -> None:
+    def _report(self, totals: msgspec.Raw) -> None:
         """Totals that are other than the last; what says no total of its own (Vertex) adds to what is known."""
         plain = self._plain_usage(totals)
         if plain is not None:
             self.answer.report(plain)
-        else:
+        elif is_given(totals):
             self._report_more(totals)
 
-    def _plain_usage(self, totals: bytes) -> Usage | None:
+    def _plain_usage(self, totals: msgspec.Raw) -> Usage | None:
         """Totals as most chunks bring them, of text alone and complete; None for all others."""
         try:
             read = _PLAIN_COUNT(totals)
-            text = JSONText((totals if _LF not in totals else msgspec.json.format(totals, indent=-1)).decode())
+            text = JSONText(totals, "utf-8")
+            if "\n" in text or "\r" in text:
+                text = JSONText(msgspec.json.format(text, indent=-1))
         except DECODE_ERRORS:
+            return None
+        if len(text) >= self._shallow:  # they may nest too deep
             return None
         self._totals, self._merged = totals, text
         tokens_in, tokens_out = read.prompt_token_count, read.candidates_token_count
@@ -796,15 +806,13 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             tokens_out = (tokens_out or 0) + thoughts
         return Usage(tokens_in, tokens_out, read.total_token_count, thoughts, read.cached_content_token_count, raw=text)
 
-    def _report_more(self, totals: bytes) -> None:
+    def _report_more(self, totals: msgspec.Raw) -> None:
         """All other totals."""
-        if totals == b"null":
-            return
         self._totals = totals
         read = _totals_of(totals)
         if read is None:
             return
-        text = known_json(totals) or one_line(totals)[0]
+        text = json_text(totals)
         if read.total_token_count is None and self._merged is not None:
             text = compact(_usage.merge(self._merged.decoded(), text.decoded()))
             read = _totals_of(text.encode()) or read
@@ -826,7 +834,7 @@ PARTS: Final[Mapping[str, Callable[[GeminiGenerateContentNormalizer, _OpenCandid
 }
 
 
-def _totals_of(data: bytes) -> _Totals | None:
+def _totals_of(data: bytes | msgspec.Raw) -> _Totals | None:
     try:
         return _COUNT(data)
     except DECODE_ERRORS:  # also of what counts nothing: that is left out, one by one
