@@ -792,7 +792,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             read = _PLAIN_COUNT(totals)
             text = JSONText(totals, "utf-8")
             if "\n" in text or "\r" in text:
-                text = JSONText(msgspec.json.format(text, indent=-1))
+                text = JSONText(msgspec.json.format(bytes(totals), indent=-1).decode())
         except DECODE_ERRORS:
             return None
         if len(text) >= self._shallow:  # they may nest too deep
