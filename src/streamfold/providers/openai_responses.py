@@ -620,9 +620,9 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         """What has to go back with the item in the next request, but for the members that blocks hold."""
         id_ = members.get("id")
         meta = {} if id_ is None else {"item_id": id_}
-        for name, value in members.items():  # noqa: PERF403 - a comprehension is a call
+        for name, value in members.items():
             if value is not None and name not in _HELD:
-                meta[name] = value
+                meta[name] = value  # noqa: PERF403 - a comprehension is a call
         return meta or None
 
     # -- messages -----------------------------------------------------------------------------------------------------
