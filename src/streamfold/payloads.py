@@ -77,6 +77,8 @@ def is_keep_alive(payload: Payload) -> bool:
 # -- depth ------------------------------------------------------------------------------------------------------------
 
 _OPENS: Final = ord("{")
+_MANY: Final = 128
+_NO_OPENING: Final = bytes(byte for byte in range(256) if byte not in b"[{")
 _ONE_KIND: Final = bytes.maketrans(b"[]", b"{}")
 _NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 
@@ -84,12 +86,15 @@ _NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 def depth_exceeds(text: bytes, limit: int | None) -> bool:
     """Whether the JSON text nests more than ``limit`` levels.
 
-    A text too short for that many brackets is answered by its length, one that has fewer by two passes of memory speed
-    (``replace`` finds a byte three times as fast as ``count`` does).
+    A text too short for that many brackets is answered by its length, one that has few by two passes of memory speed
+    (``replace`` finds a byte three times as fast as ``count`` does, but each costs 20 ns), one full of them by a pass
+    that looks at every byte.
     """
     if limit is None or len(text) <= 2 * limit:
         return False
-    opened = 2 * len(text) - len(text.replace(b"{", b"")) - len(text.replace(b"[", b""))
+    size = len(text)
+    objects, arrays = size - len(text.replace(b"{", b"", _MANY)), size - len(text.replace(b"[", b"", _MANY))
+    opened = objects + arrays if objects < _MANY > arrays else len(text.translate(None, _NO_OPENING))
     return opened > limit and _nests_deeper(text, limit)
 
 

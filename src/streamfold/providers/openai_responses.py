@@ -193,7 +193,7 @@ class _Response(msgspec.Struct, gc=False):
 
 class _Event(msgspec.Struct, gc=False):
     type: str = ""
-    sequence_number: Any = None
+    sequence_number: int | None = None
     response: _Response | None = None
     item_id: Any = None
     output_index: Any = None
@@ -328,14 +328,11 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             if event is None:
                 self._give_up()
                 return False
-        kind = event.type
-        if not kind:
-            kind = event.type = self._name_of(event)
+        kind = event.type or self._name_of(event)
         number = event.sequence_number
-        if number == self.next_sequence and type(number) is int:
+        if number is not None and number == self.next_sequence and not self._replaying:
             self.next_sequence = number + 1
-            self._replaying = False
-        elif not self._in_sequence(event):
+        elif not self._in_sequence(number):
             answer.meant = True
             return True
         if self._pending_error is not None and kind != "response.failed":
@@ -360,12 +357,12 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         if not kind and event.object == "response":
             event.response = response = _RESPONSE.read(self.answer.payload, None) or _NO_RESPONSE
             kind = f"response.{text_of(response.status) or 'completed'}"
+        event.type = kind
         return kind
 
-    def _in_sequence(self, event: _Event) -> bool:
+    def _in_sequence(self, number: int | None) -> bool:
         """Count the payload; False for one that a new connection only repeats."""
-        number = whole_number(event.sequence_number)
-        if number is None:
+        if number is None or number < 0:
             return True
         if self.next_sequence is not None:
             if number < self.next_sequence:
