@@ -510,13 +510,22 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
 
     def _item_added(self, event: _Event) -> None:
         members: Members = event.item
-        if type(members) is not dict or not text_of(members.get("type")):
+        kind = members.get("type") if type(members) is dict else None
+        if type(kind) is not str or not kind:
             return
-        item = self._item_of(event, members)
-        if not item.members:
-            self._begin_item(item, members)
-            if item.type == "function_call" and item.call is not None:
-                self._warm_call("response.function_call_arguments.delta", event, item.call, 0)
+        items, by_id, index, id_ = self._items, self._by_id, event.output_index, members.get("id")
+        new = type(index) is int and index >= 0 and index not in items and event.item_id is None
+        if new and type(id_) is str and id_ not in ("", "null") and id_ not in by_id:  # nearly all
+            item = self._latest = items[index] = by_id[id_] = _Item(index, kind, id_, members)
+            self._all.append(item)
+            self.answer.hold(len(self._all))
+            self._open_item(item, kind, members)
+        else:
+            item = self._item_of(event, members)
+            if not item.members:
+                self._begin_item(item, members)
+        if kind == "function_call" and item.call is not None:
+            self._warm_call("response.function_call_arguments.delta", event, item.call, 0)
         self.answer.meant = True
 
     def _item_done(self, event: _Event) -> None:
@@ -572,7 +581,10 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         item.type = kind = text_of(members.get("type")) or item.type
         if members.get("id") != item.id:
             self._note_id(item, members)
-        if kind == "message":
+        self._open_item(item, kind, members)
+
+    def _open_item(self, item: _Item, kind: str, members: Members) -> None:
+        if kind == "message":  # whose parts open blocks
             return
         call = CALLS.get(kind)
         if call is not None:
