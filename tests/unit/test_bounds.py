@@ -196,6 +196,18 @@ def test_depths_at_the_edge_of_what_the_interpreter_follows_have_an_outcome(
         assert decoder.snapshot().to_json()
 
 
+@pytest.mark.parametrize("objects", [0, 100, 127, 128, 150, 5000])
+@pytest.mark.parametrize("arrays", [0, 100, 127, 128, 150, 5000])
+@pytest.mark.parametrize("levels", [limits.MAX_DEPTH, limits.MAX_DEPTH + 1])
+def test_brackets_beside_one_another_are_no_depth(objects: int, arrays: int, levels: int) -> None:
+    """The payload is the first level, the member the others; what else it holds, or says, nests less."""
+    deep = "[" * (levels - 1) + "]" * (levels - 1)
+    many = ",".join(["{}"] * objects + ["[]"] * arrays)
+    payload = f'{{"choices":[],"text":"[[{{{{","deep":{deep},"many":[{many}]}}'
+    _, answer = by_decoder([b"data: %s\n\ndata: [DONE]\n\n" % payload.encode()], "openai-chat")
+    assert (answer.error and answer.error.code) == ("depth" if levels > limits.MAX_DEPTH else None)
+
+
 def test_the_error_of_an_unbounded_depth_names_no_bound() -> None:
     answer = by_decoder([b"data: " + DEEP["arrays"] + b"\n\n"], "openai-chat", max_depth=None)[1]
     assert answer.error is not None
