@@ -14,6 +14,9 @@ from tests.wires_more import binary, header
 Payload = dict[str, Any]
 Stream = list[Payload]
 
+OF_SESSIONS = ("not_a_recording", "no_event_id", "no_handle", "client_message", "unknown_call")
+"""Rules that only sessions can break."""
+
 # -- framings ---------------------------------------------------------------------------------------------------------
 
 

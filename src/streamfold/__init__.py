@@ -106,6 +106,10 @@ if TYPE_CHECKING:
         Finding,
         Rule,
     )
+    from streamfold.lint.sessions import (
+        SessionLinter,
+        check_session,
+    )
     from streamfold.live_session import (
         LiveSession,
         TurnEvent,
@@ -248,6 +252,7 @@ __all__ = [
     "SentenceStream",
     "ServerSentEvent",
     "Session",
+    "SessionLinter",
     "Settings",
     "Snapshot",
     "Start",
@@ -283,6 +288,7 @@ __all__ = [
     "aparse_event_stream",
     "asentences",
     "check",
+    "check_session",
     "decode_event",
     "encode_event",
     "fold",
@@ -382,6 +388,10 @@ _HOMES = {
         "RULES",
         "Finding",
         "Rule",
+    ),
+    "lint.sessions": (
+        "SessionLinter",
+        "check_session",
     ),
     "live_session": (
         "LiveSession",

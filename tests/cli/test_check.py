@@ -74,3 +74,37 @@ def test_no_such_file(run: Run) -> None:
     done = run("check", "nowhere.sse")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
+
+
+SESSION = (
+    b'{"dir":"out","frame":{"setup":{"model":"m"}}}\n'
+    b'{"dir":"in","frame":{"setupComplete":{}}}\n'
+    b'{"dir":"in","frame":{"setupComplete":{}}}\n'
+)
+
+
+@pytest.mark.parametrize("options", [[], ["--provider", "gemini-live"], ["--framing", "messages", "--chunk", "1"]])
+def test_a_recorded_session_is_told_by_its_lines(run: Run, options: list[str]) -> None:
+    done = run("check", "--json", *options, "-", stdin=SESSION)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(finding["code"], finding["offset"]) for finding in found] == [("restarted", SESSION.rindex(b'{"dir"'))]
+    assert (done.returncode, done.stderr) == (1, "streamfold: 1 warning\n")
+
+
+def test_a_session_that_nobody_can_tell_needs_its_provider(run: Run) -> None:
+    done = run("check", "-", stdin=b'{"dir":"in","frame":{"a":1}}\n')
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name the provider" in done.stderr
+
+
+def test_messages_a_line_are_held_to_the_rules_of_their_session(run: Run) -> None:
+    messages = b'{"setupComplete":{}}\n{"setupComplete":{}}\n'
+    done = run("check", "--provider", "gemini-live", "-", stdin=messages)
+    assert [row.split(":")[:2] for row in done.stdout.splitlines()] == [["21", " warning restarted"]]
+
+
+def test_binary_frames_are_read_to_their_checksums(run: Run) -> None:
+    wire = (RECORDINGS / "bedrock-converse.bin").read_bytes()
+    assert run("check", "-", stdin=wire).returncode == 0
+    done = run("check", "--json", "-", stdin=wire[:-1] + b"\0")
+    assert [json.loads(row)["code"] for row in done.stdout.splitlines()][-1] == "bad_checksum"

@@ -94,11 +94,11 @@ READ: Final[Mapping[str, tuple[int, str]]] = {
     ),
     "openai, Chat Completions": (
         87,
-        "answers that fail, the legacy completions, calls and contents without an index, on which its accumulator raises",
+        "answers that fail, the legacy completions, calls and contents without an index, on which it raises",
     ),
     "openai, Responses": (
         61,
-        "an answer that fails, ids that change, an answer taken up after its beginning; its accumulator raises on both",
+        "an answer that fails, ids that change, an answer taken up after its beginning, on which it raises",
     ),
 }
 

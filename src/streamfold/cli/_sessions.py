@@ -12,7 +12,7 @@ import msgspec
 from streamfold import FramingError, LiveSession, Malformed, TurnEvent, UsageError
 from streamfold.framing.jsonl import JSONLinesParser
 
-__all__ = ["RecordedSession", "told_session"]
+__all__ = ["RecordedSession", "told_provider", "told_session"]
 
 _FIRST: Final = re.compile(rb'\s*\{\s*"dir"\s*:', re.ASCII)
 _ENOUGH: Final = 64  # bytes that tell whether a line begins like that
@@ -101,6 +101,32 @@ class RecordedSession:
                     yield _LINE.decode(text)
                 except msgspec.DecodeError:
                     raise Malformed(f"line {number} is none of a recorded session", parser.offset_of(0)) from None
+
+
+def told_provider(chunks: Iterator[bytes], provider: str) -> tuple[str, Iterator[bytes]]:
+    """Whose session a recording is, and the chunks that this was read from.
+
+    Raises:
+        UsageError: ``provider`` is ``auto``, and the first lines do not tell.
+    """
+    if provider != "auto":
+        return provider, chunks
+    parser, head, lines = JSONLinesParser(), list[bytes](), list[_Line]()
+    for chunk in chunks:
+        head.append(chunk)
+        lines += map(_line_of, parser.take(chunk))
+        if len(lines) >= _LOOKED_AT or parser.fault is not None:
+            break
+    lines += map(_line_of, parser.finish("eof"))
+    return _provider_of(lines[:_LOOKED_AT]), chain(head, chunks)
+
+
+def _line_of(text: bytes) -> _Line:
+    """A line, or one that says nothing where it is none: the linter tells that."""
+    try:
+        return _LINE.decode(text)
+    except msgspec.DecodeError:
+        return _Line("close")
 
 
 def _raising(fault: FramingError) -> Iterator[_Line]:

@@ -24,10 +24,13 @@ from streamfold import (
 from streamfold.cli._input import Input, told_framing
 from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
 from streamfold.cli._page import page
-from streamfold.cli._sessions import RecordedSession, told_session
+from streamfold.cli._sessions import RecordedSession, told_provider, told_session
 from streamfold.decoder import FRAMINGS
 from streamfold.lint.linter import check as findings_in
+from streamfold.lint.rules import Finding
+from streamfold.lint.sessions import check_session
 from streamfold.providers.registry import PROVIDERS, framing_of
+from streamfold.stream import PullStream
 from streamfold.views.lines import neutral_json, one_line
 from streamfold.views.terminal import Drawing, error_line, events_of
 
@@ -284,12 +287,13 @@ def check(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) ->
     """Say what a stream does that its surface does not.
 
     One finding a line: the byte where it is, how bad it is, which rule it breaks, what was found, and what that breaks
-    for whom. Errors and warnings are faults (exit code 1), notes alone are not.
+    for whom. Errors and warnings are faults (exit code 1), notes alone are not. Of a recorded session both sides are
+    looked at.
     """
     source = Input(file, chunk)
     source.before_read = sys.stdout.flush
     count: Counter[str] = Counter()
-    with source.reading(), findings_in(source, **settings) as findings:
+    with source.reading(), _findings(source, settings) as findings:
         for finding in findings:
             count[finding.severity] += 1
             if as_json:
@@ -300,6 +304,14 @@ def check(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) ->
         return COMPLETE
     complain(", ".join(f"{number} {severity}{'s' * (number > 1)}" for severity, number in count.items()))
     return FAULTY
+
+
+def _findings(source: Input, settings: dict[str, Any]) -> PullStream[Finding]:
+    recorded, chunks = _told_session(source, settings)
+    if not recorded:
+        return findings_in(chunks, **settings)
+    settings["provider"], chunks = told_provider(chunks, settings["provider"])
+    return check_session(chunks, **settings)
 
 
 # -- output -----------------------------------------------------------------------------------------------------------

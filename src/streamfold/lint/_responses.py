@@ -10,7 +10,7 @@ from streamfold.lint.rules import Report
 from streamfold.providers import openai_responses
 from streamfold.providers.openai_responses import CALLS, OUTPUTS
 
-__all__ = ["ResponsesCheck"]
+__all__ = ["TERMINAL", "ResponsesCheck"]
 
 
 class _Text(NamedTuple):
@@ -61,7 +61,7 @@ ITEMS: Final = frozenset(
 )
 """Types of items."""
 
-_TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
 
 class _Item:
@@ -108,7 +108,7 @@ class ResponsesCheck(SurfaceCheck):
             self._created = True  # said once
         if isinstance(members.get("response"), dict):
             self.same_id(members["response"].get("id"))
-        if kind in _TERMINAL:
+        if kind in TERMINAL:
             self._terminal(kind, members)
         elif kind in _EVENTS:
             _EVENTS[kind](self, members)

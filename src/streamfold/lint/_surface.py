@@ -36,6 +36,7 @@ class SurfaceCheck:
         known: See :data:`Known`.
         needs_done: Whether ``[DONE]`` ends the stream; else it is foreign to the surface.
         names: Framings whose frames have names that count.
+        has_usage: Whether answers are counted.
         reasons: Words for an end that the surface documents, and that mean none of the unified reasons.
         named: Whether frames of this stream have names.
         done: Whether ``[DONE]`` came.
@@ -44,6 +45,7 @@ class SurfaceCheck:
     known: ClassVar[Known] = {}
     needs_done: ClassVar[bool] = False
     names: ClassVar[frozenset[str]] = frozenset({"sse"})
+    has_usage: ClassVar[bool] = True
     reasons: ClassVar[frozenset[str]] = frozenset()
     named = True
     done = False
@@ -69,16 +71,18 @@ class SurfaceCheck:
         if not self.needs_done:
             self.report("foreign_done", "[DONE] comes on a surface that has no such sign")
 
+    def sent(self, members: Members) -> None:
+        """The client sent this message, where a session was recorded."""
+
     def over(self) -> None:
         """The answer reached its terminal sign, and no error ended it."""
 
     def read(self, members: Members, name: str | None) -> None:
         """What the surface says of the payload."""
-        raise NotImplementedError
 
     def places(self, members: Members) -> Iterator[tuple[str, Members]]:
         """The objects in a payload whose members are documented."""
-        raise NotImplementedError
+        return iter(())
 
     def same_id(self, found: Any, what: str = "the answer") -> None:
         """The answer's id stands here; it must not change."""
@@ -96,13 +100,6 @@ class SurfaceCheck:
 
 class PlainCheck(SurfaceCheck):
     """A surface without rules of its own."""
-
-    def read(self, members: Members, name: str | None) -> None:
-        """Nothing is said of it."""
-
-    def places(self, members: Members) -> Iterator[tuple[str, Members]]:
-        """None."""
-        return iter(())
 
 
 class Numbered:

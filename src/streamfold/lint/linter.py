@@ -33,6 +33,7 @@ from streamfold.lint._bytes import WATCHES, ByteWatch, LineWatch, Place
 from streamfold.lint._chat import ChatCheck
 from streamfold.lint._cohere import CohereCheck
 from streamfold.lint._gemini import GeminiCheck, InteractionsCheck
+from streamfold.lint._live import LIVE
 from streamfold.lint._ollama import OllamaCheck
 from streamfold.lint._responses import ResponsesCheck
 from streamfold.lint._surface import Members, PlainCheck, SurfaceCheck, shown
@@ -123,6 +124,8 @@ class Linter:
         self._closed = self._over = self._failed = False
         self._dead = False  # the reading ended at a fault: what follows is not judged
         self._mystery = False  # the surface is none that is known
+        self._at: int | None = None  # where the message stands that is read, if it stands in a recording
+        self._sent: list[tuple[int, Members]] = []  # by the client, before the surface is known
         self._found: list[Finding] = []  # not handed out yet
         self._count: Counter[str] = Counter()
         # of the answer
@@ -143,7 +146,7 @@ class Linter:
         raw = (
             b"" if isinstance(text, dict) else text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
         )
-        self._position += len(raw)
+        self._position = self._position + len(raw) if self._at is None else self._at + len(raw)
         self._look_at_bytes(raw)
         self._look_at_frames(pairs)
         return self._sure(self._safe())
@@ -163,6 +166,26 @@ class Linter:
         if how == "eof":
             self._end_of_input()
         return self._sure(None)
+
+    def sent(self, message: dict[str, Any], offset: int | None = None) -> list[Finding]:
+        """The client sent this message: some rules are of what it says, and of what answers it.
+
+        Args:
+            message: The object.
+            offset: Where it stands, in bytes, if a recording is read.
+        """
+        at = self._position if offset is None else offset
+        if self._check is None:
+            self._sent += [(at, message)] if len(self._sent) < _MAX_EARLY else []
+            return []
+        self._offset = at
+        self._check.sent(message)
+        return self._sure(self._safe())
+
+    def feed_at(self, message: bytes, offset: int) -> list[Finding]:
+        """Take in the next message of a session, which stands at that offset of its recording."""
+        self._at = offset
+        return self.feed(message)
 
     def release(self) -> None:
         """All of the last batch was handed out, and a long wait may come: keep nothing of it."""
@@ -250,7 +273,7 @@ class Linter:
         number = 0
         for frame, events in pairs:
             if frame is not None:
-                self._last = self._decoder.offset_of(number)
+                self._last = self._decoder.offset_of(number) if self._at is None else self._at
                 number += 1
                 self._waiting.append(_Frame(frame, events, self._last))
             else:
@@ -276,7 +299,11 @@ class Linter:
             return
         self._known = True
         if surface != "unknown":
-            self._check = CHECKS.get(surface, PlainCheck)(self._report)
+            live = self._decoder.framing == "messages" or surface not in CHECKS
+            self._check = ((LIVE.get(surface) if live else CHECKS[surface]) or PlainCheck)(self._report)
+            for offset, message in self._sent:
+                self._offset = offset
+                self._check.sent(message)
         elif not any(isinstance(e, ErrorEvent) and e.kind != "truncated" for e in events):
             self._mystery = True
             if self._last >= 0:
@@ -356,7 +383,8 @@ class Linter:
         if code is None or code not in RULES or (code == "truncated" and self._mystery):
             return
         late = code == "not_a_stream" and self._last >= 0  # told at the end: none of the frames was any good
-        told = self._offset if event.offset is None or event.code in _AT_THE_END else event.offset
+        here = event.offset is None or event.code in _AT_THE_END or self._at is not None
+        told = self._offset if here or event.offset is None else event.offset
         offset = self._position if late else told
         self._report_at(offset, code, event.message)
 
@@ -365,6 +393,8 @@ class Linter:
         error = next((event for event in events if isinstance(event, ErrorEvent) and event.fatal), None)
         if error is None or error.kind == "truncated" or error.code in _AT_THE_END:
             return self._position
+        if self._at is not None:
+            return self._at
         if error.offset is not None:
             return error.offset
         bare = self._lines.bare_since if self._lines is not None else None
@@ -414,7 +444,8 @@ class Linter:
             if stop.reason == "other" and stop.raw is not None and stop.raw not in known:
                 self._report("other_reason", f"the finish reason is {shown(stop.raw)}")
         if self._usage is None:
-            self._report("no_usage", "no usage came")
+            if self._check is None or self._check.has_usage:
+                self._report("no_usage", "no usage came")
         else:
             self._add_up(self._usage)
 

@@ -196,6 +196,11 @@ RULES: Final[Mapping[str, Rule]] = {
         "The body is no stream: a page, an error document, compressed or other bytes, or nothing at all.",
         "readers find no event in it and show an empty answer",
     ),
+    "not_a_recording": Rule(
+        "error",
+        "A line of a recorded session does not say whose message it holds, and the reading ends there.",
+        "nobody can tell what the server sent from what the client did",
+    ),
     "unknown_surface": Rule(
         "error",
         "The payloads are of no surface that is known.",
@@ -302,6 +307,21 @@ RULES: Final[Mapping[str, Rule]] = {
         "Events of a Responses stream have no sequence number.",
         "nobody can resume there, and the official types demand it",
     ),
+    "no_event_id": Rule(
+        "note",
+        "An event of a Realtime session has no event_id.",
+        "an error that speaks of an event cannot name it, and nobody can drop what comes twice",
+    ),
+    "no_handle": Rule(
+        "warning",
+        "A session is called resumable and has no handle to resume it by.",
+        "clients that keep the latest handle forget the one that worked",
+    ),
+    "client_message": Rule(
+        "error",
+        "A message of the client is none that the server takes then.",
+        "the server closes the connection (1007), or drops the message",
+    ),
     # -- ends
     "truncated": Rule(
         "error",
@@ -383,6 +403,11 @@ RULES: Final[Mapping[str, Rule]] = {
         "error",
         "A tool call has no id.",
         "its result cannot name it: the next request is refused",
+    ),
+    "unknown_call": Rule(
+        "error",
+        "A cancellation of the server's, or a result of the client's, is of a call that never came.",
+        "the call that was meant runs on, or waits for its result for ever",
     ),
     "empty_id": Rule(
         "warning",
