@@ -297,6 +297,7 @@ class StreamAccumulator:
         self._stops: tuple[Stop, ...] = ()
         self._row = Row[BlockView | Block]()  # the blocks as the last snapshot shows them
         self._fresh: set[int] = set()  # those that it does not show as they are
+        self._calls_of: dict[str, set[int]] | None = None  # by their ids, from the first time that one is taken back
         # Where a piece like the last one goes, until somebody looks.
         self._hot_kind: Any = None
         self._hot_index = -1
@@ -393,7 +394,7 @@ class StreamAccumulator:
         self._cool()
         twin = copy.copy(self)
         twin._warnings, twin._changed = list(self._warnings), set(self._changed)
-        twin._row, twin._fresh = Row(), set(self._blocks)
+        twin._row, twin._fresh, twin._calls_of = Row(), set(self._blocks), None
         twin._blocks = {
             index: copy.deepcopy(block) if isinstance(block, _Open) else block for index, block in self._blocks.items()
         }
@@ -502,6 +503,8 @@ class StreamAccumulator:
         if block is not None and not block.named and block.name(start):
             self._count(block.choice)
             self._touch(block)
+            if isinstance(block, _OpenCall):
+                self._file(block.id, block.index)
 
     def _text_delta(self, event: TextDelta) -> None:
         block = self._block(event.index, _OpenText, "text")
@@ -545,6 +548,7 @@ class StreamAccumulator:
             return
         if event.id and not call.id:
             call.id = event.id
+            self._file(event.id, event.index)
             self._touch(call)
         if event.delta:
             self._touch(call)
@@ -559,21 +563,40 @@ class StreamAccumulator:
         if call is not None:
             self._cool()
             if call.finish(event):
+                self._file(event.id, event.index)
                 self._touch(call)
 
     def _calls_cancelled(self, event: ToolCallCancelled) -> None:
-        ids = frozenset(event.ids)
-        for index, block in self._blocks.items():
-            if isinstance(block, _OpenCall) and block.id in ids and block.call_state != "cancelled":
-                block.call_state = "cancelled"
-                self._touch(block)
-            elif isinstance(block, ToolCallBlock) and block.id in ids and block.state != "cancelled":
-                self._blocks[index] = msgspec.structs.replace(block, state="cancelled")
-                self._mark(index)
+        if self._calls_of is None:
+            self._calls_of = {}
+            for index, block in self._blocks.items():
+                if isinstance(block, _OpenCall | ToolCallBlock):
+                    self._file(block.id, index)
+        for id_ in frozenset(event.ids):
+            for index in self._calls_of.pop(id_, ()):
+                self._cancel(index, id_)
+
+    def _cancel(self, index: int, id_: str) -> None:
+        block = self._blocks.get(index)
+        if not isinstance(block, _OpenCall | ToolCallBlock) or block.id != id_ or _is_cancelled(block):
+            return
+        if isinstance(block, _OpenCall):
+            block.call_state = "cancelled"
+            self._touch(block)
+        else:
+            self._blocks[index] = msgspec.structs.replace(block, state="cancelled")
+            self._mark(index)
+
+    def _file(self, id_: str, index: int) -> None:
+        """Where to find the call of this id, if another one is taken back; costs nothing where none is."""
+        if self._calls_of is not None:
+            self._calls_of.setdefault(id_, set()).add(index)
 
     def _block_end(self, event: BlockEnd) -> None:
         index, block = event.index, event.block
         known = self._blocks.get(index)
+        if type(block) is ToolCallBlock:
+            self._file(block.id, index)
         if block.index != index:  # a mapping's slip: the event's own place counts, as with all others
             block = msgspec.structs.replace(block, index=index)
         if known is None:

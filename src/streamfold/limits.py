@@ -20,6 +20,9 @@ MAX_SNIFF_PAYLOADS: Final = 8
 MAX_SNIFF_BYTES: Final = 64 * 1024
 """Bytes of payloads ``provider="auto"`` holds before it gives up."""
 
+MAX_USAGE_BYTES: Final = 64 * 1024
+"""Bytes of JSON text that the totals of an answer may come to, where a provider tells them member by member."""
+
 MAX_WARNINGS: Final = 1_000
 """Non-fatal errors a snapshot keeps; what comes after them is not kept."""
 

@@ -1025,7 +1025,9 @@ def test_spaces_that_pad_a_payload_change_nothing() -> None:
 
 def test_the_last_signature_is_in_the_cursor() -> None:
     made = AnthropicNormalizer()
-    made.feed([json.dumps(payload).encode() for payload in [START, THINKING, signed("sig"), signed("nature")]])
+    made.feed(
+        [json.dumps(payload).encode() for payload in [START, THINKING, signed("sig"), signed("nature"), block_stop(0)]]
+    )
     assert (made.cursor.response_id, made.cursor.last_signature) == ("msg_1", "signature")
 
 

@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 from tests.endless import HEADS, MIB, STATUS, STREAMS
 from tests.samples import ANTHROPIC, CHAT, chat, chat_call, cut, responses_payloads, sse
 from tests.ways import by_decoder
+from tests.wires import event as responses_event
 
 FLAT = 24 * MIB
 
@@ -301,6 +302,24 @@ def test_what_waits_is_as_long_as_what_is_read() -> None:
 UNOPENED: dict[str, tuple[str, Any]] = {
     "choices without a word": ("openai-chat", lambda k: {"choices": [{"index": k, "delta": {}}]}),
     "candidates without a part": ("gemini", lambda k: {"candidates": [{"index": k, "content": {"parts": []}}]}),
+    "calls that never get a name": ("openai-chat", lambda k: chat({"tool_calls": [{"index": k, "id": f"c{k}"}]})),
+    "calls that never get a name, of several choices": (
+        "openai-chat",
+        lambda k: {"choices": [{"index": k % 9, "delta": {"tool_calls": [{"id": f"c{k}"}]}}]},
+    ),
+    "addresses that no text cites": ("openai-chat", lambda k: {"choices": [], "citations": ["u"] * k}),
+    "entries of structured reasoning": (
+        "openai-chat",
+        lambda k: chat({"reasoning_details": [{"index": k, "type": "reasoning.text"}]}),
+    ),
+    "parts of a summary": (
+        "openai-responses",
+        lambda k: responses_event("reasoning_summary_text.delta", output_index=0, summary_index=k, delta="a"),
+    ),
+    "whole parts of reasoning": (
+        "openai-responses",
+        lambda k: responses_event("reasoning_text.done", output_index=0, content_index=k, text="a"),
+    ),
     "steps of no kind": ("gemini-interactions", lambda k: {"event_type": "step.start", "index": k, "step": {}}),
 }
 

@@ -9,8 +9,17 @@ from typing import Any, Final
 import pytest
 
 import streamfold
-from streamfold import BlockEnd, Event, ReasoningDelta, StreamAccumulator, TextBlock, TextDelta
-from tests.samples import sse
+from streamfold import (
+    BlockEnd,
+    Event,
+    ReasoningDelta,
+    StreamAccumulator,
+    TextBlock,
+    TextDelta,
+    ToolCallCancelled,
+    ToolCallStart,
+)
+from tests.samples import block_delta, block_start, chat, chat_call, message_start, sse
 
 FEW: Final = 400
 MANY: Final = 8 * FEW
@@ -36,6 +45,10 @@ FOLDED: dict[str, Events] = {
     ],
     "parts of one block": lambda n: [ReasoningDelta(0, "a", part) for part in range(n)],
     "parts of one block, the last one first": lambda n: [ReasoningDelta(0, "a", part) for part in reversed(range(n))],
+    "calls that are taken back": lambda n: [
+        *(ToolCallStart(index, f"c{index}", "f") for index in range(n // 2)),
+        *(ToolCallCancelled((f"c{index}",)) for index in range(n // 2)),
+    ],
     "many blocks in turns": lambda n: [TextDelta(index % (n // 4), "a") for index in range(n)],
 }
 
@@ -100,3 +113,64 @@ def read(count: int, look: Looking) -> Callable[[], object]:
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
 def test_looking_after_every_event_of_one_read_is_linear(look: Looking) -> None:
     assert cost(read(MANY, look)) < WORSE * cost(read(FEW, look))
+
+
+SOME: Final = "a" * 100
+FEW_PAYLOADS: Final = 600
+
+Payloads = Callable[[int], list[dict[str, Any]]]
+
+HOSTILE: dict[str, tuple[str, Payloads]] = {
+    # how many -> so many payloads, of which each concerns all that came before it
+    "arguments of a call without a name, and without an index": (
+        "openai-chat",
+        lambda n: [chat_call(0, SOME, id="c"), *[chat({"tool_calls": [{"function": {"arguments": SOME}}]})] * n],
+    ),
+    "a name in pieces": (
+        "openai-chat",
+        lambda n: [chat_call(0, id="c", name="f"), *[chat_call(0, name=SOME * 20)] * n],
+    ),
+    "totals of ever other members": (
+        "openai-chat",
+        lambda n: [{"choices": [], "usage": {f"a{k}{SOME}": 1, "prompt_tokens": k}} for k in range(n)],
+    ),
+    "pieces of a signature": (
+        "anthropic",
+        lambda n: [
+            *(message_start(), block_start(0, type="thinking", thinking="")),
+            *[block_delta(0, type="signature_delta", signature=SOME * 20)] * n,
+        ],
+    ),
+    "pieces of a signature, Bedrock": (
+        "bedrock-converse",
+        lambda n: (
+            [{"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": {"signature": SOME * 20}}}}]
+            * n
+        ),
+    ),
+    "pieces of reasoning that nobody is to read": (
+        "bedrock-converse",
+        lambda n: (
+            [{"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": {"redactedContent": SOME}}}}]
+            * n
+        ),
+    ),
+    "a compaction that is told again and again": (
+        "anthropic",
+        lambda n: [
+            *(message_start(), block_start(0, type="compaction", content="", beside=SOME * n)),
+            *[block_delta(0, type="compaction_delta", content="a")] * n,
+        ],
+    ),
+}
+
+
+def reads(provider: str, payloads: Payloads, count: int) -> Callable[[], object]:
+    body = sse(payloads(count))
+    return lambda: streamfold.fold([body], provider)
+
+
+@pytest.mark.parametrize(("provider", "payloads"), HOSTILE.values(), ids=HOSTILE)
+def test_what_each_payload_adds_to_costs_no_more_for_being_long(provider: str, payloads: Payloads) -> None:
+    few, many = reads(provider, payloads, FEW_PAYLOADS), reads(provider, payloads, 8 * FEW_PAYLOADS)
+    assert cost(many) < WORSE * cost(few)

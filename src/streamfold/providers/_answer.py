@@ -51,6 +51,7 @@ from streamfold.providers._open_blocks import (
     OpenWhole,
     Told,
 )
+from streamfold.providers._usage import Members, merge
 
 __all__ = ["Answer", "NormalizerSettings", "RawMode"]
 
@@ -102,6 +103,7 @@ class Answer:
     _seed: bytes = b""  # what made-up ids are hashed from where the answer has no id
     _calls = 0
     _next_index = 0
+    _held = 0  # parts of blocks, and what may become a block, as far as they are counted one by one
 
     def __init__(self, surface: str, settings: NormalizerSettings) -> None:
         self.surface = surface
@@ -248,6 +250,14 @@ class Answer:
         self.id = self.model = None
         self.stops, self._calling, self._refusing = {}, {}, _NO_CHOICE
 
+    def totals(self, before: Members | None, now: Members) -> Members:
+        """Running totals after a newer object. What is merged is read again with each, so it may not grow for ever."""
+        totals = merge(before, now)
+        if totals is not now and len(compact(totals)) > limits.MAX_USAGE_BYTES:
+            most = f"the totals of the answer come to more than {limits.MAX_USAGE_BYTES} bytes"
+            self.fail(self.payload_error("limit", most, "usage"))
+        return totals
+
     def report(self, usage: Usage | None) -> None:
         """Hand out running totals where they changed."""
         if usage is not None and usage != self.usage:
@@ -326,9 +336,17 @@ class Answer:
         """A piece of reasoning, of the part that the wire numbers so."""
         piece = self._characters(block, piece)
         if piece:
-            part = block.part(wire_part)
+            part = self.part(block, wire_part)
             block.parts[part].add(piece)
             self.out.append(ReasoningDelta(block.index, piece, part))
+
+    def part(self, block: OpenReasoning, wire_part: object) -> int:
+        """Our number of the part that the wire numbers so; of parts there may be as many as of blocks."""
+        number = block.numbers.get(wire_part)
+        if number is None:
+            self.hold_another()
+            number = block.part(wire_part)
+        return number
 
     def transcript(self, block: OpenTranscript, piece: str, *, final: bool = False, replaces: int = 0) -> None:
         """A piece of spoken words.
@@ -383,7 +401,7 @@ class Answer:
         """The same for one part of a block of reasoning."""
         if whole:
             block.half = ""
-            part = block.parts[block.part(wire_part)]
+            part = block.parts[self.part(block, wire_part)]
             if not part.says(whole):
                 rest = self._rest(part, whole)
                 if rest:
@@ -411,6 +429,10 @@ class Answer:
             self._give_up_half(block)
         if type(block) is OpenMedia:
             self._media(block, block.rest())
+        elif type(block) is OpenReasoning and block.signed is not None:
+            block.signature, block.signed = block.signed.whole(), None
+            if complete:  # half of one signs nothing
+                self.last_signature = block.signature
         self.out.append(BlockEnd(index, block.block(complete)))
 
     def cut(self, block: OpenBlock) -> None:
@@ -539,6 +561,11 @@ class Answer:
         """So many things are held of which blocks may come: there may be no more of them than of blocks."""
         if count > self._block_limit:
             self._too_many()
+
+    def hold_another(self) -> None:
+        """One thing more, of those that are counted over the whole answer."""
+        self._held += 1
+        self.hold(self._held)
 
     def _take_index(self) -> int:
         index = self._next_index

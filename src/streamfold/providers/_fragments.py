@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from streamfold.partial_json import PartialJSON
 from streamfold.payloads import as_text, is_json, sanitize
 from streamfold.providers._answer import Answer
 from streamfold.providers._open_blocks import OpenCall
@@ -21,12 +22,13 @@ _OWN: Final = frozenset({"index", "id", "type", "function", "custom", "name", "a
 class Call:
     """A call of one choice: begun by its first fragment, open in the answer once its name and its id are settled."""
 
-    __slots__ = ("finished", "gathered", "id", "index", "is_json", "looks", "meta", "name", "open")
+    __slots__ = ("finished", "gathered", "id", "index", "is_json", "looks", "meta", "name", "open", "scanner")
 
     def __init__(self, id: str | None, index: object, *, is_json: bool) -> None:  # noqa: A002 - the wire's own name
         self.id, self.index, self.is_json = id, index, is_json
         self.name = ""
         self.gathered: list[str] = []  # arguments that came before the name
+        self.scanner: PartialJSON | None = None  # of these, fed from the first time somebody asks
         self.meta: Members = {}
         self.open: OpenCall | None = None
         self.finished = False
@@ -137,6 +139,7 @@ class Fragments:
 
     def _new(self, id_: str | None, index: int | str | None, *, is_json: bool) -> Call:
         call = Call(id_, index, is_json=is_json)
+        self._answer.hold_another()  # it may wait for its name for ever
         self._calls[call] = None
         self._by_index[index] = call
         if id_ is not None:
@@ -144,9 +147,13 @@ class Fragments:
         return call
 
     def _has_whole_json(self, call: Call) -> bool:
-        if call.open is None:
-            return bool(call.gathered) and is_json("".join(call.gathered))
-        return call.finished or self._answer.has_whole_json(call.open)
+        """Whether its arguments so far are one whole JSON value; linear over all askings."""
+        if call.open is not None:
+            return call.finished or self._answer.has_whole_json(call.open)
+        if call.scanner is None:
+            call.scanner = PartialJSON(max_depth=None)
+            call.scanner.feed("".join(call.gathered))
+        return call.scanner.complete
 
     # -- names, arguments, extras -------------------------------------------------------------------------------------
 
@@ -156,6 +163,8 @@ class Fragments:
             return
         if not call.name or name.startswith(call.name):
             call.name = name
+        elif len(call.name) > _LONG:  # no tool is called so, and each piece would cost all of those before it
+            self._answer.raw(name="tool_calls")
         elif not (call.gathered or (call.open and not call.open.is_empty())):
             call.name += name
         if call.open:
@@ -165,6 +174,8 @@ class Fragments:
         piece = as_text(value)
         if call.open is None and piece:
             call.gathered.append(piece)
+            if call.scanner is not None:
+                call.scanner.feed(piece)
         elif piece and call.open is not None:
             self._answer.arguments(call.open, piece)
         # A name alone waits for its id: it may come one fragment later, and an id must not change once it was said.
@@ -192,7 +203,7 @@ class Fragments:
         )
         for piece in call.gathered:
             self._answer.arguments(call.open, piece)
-        call.gathered = []
+        call.gathered, call.scanner = [], None
 
     def _is_whole(self, call: Call) -> bool:
         if call.open is None or call.open.is_empty():
@@ -211,6 +222,7 @@ class Fragments:
 
 
 _LOOKS: Final = 8
+_LONG: Final = 4096  # characters of a name to which pieces are no longer added
 
 
 def _place(index: object) -> int | str | None:

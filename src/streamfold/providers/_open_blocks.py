@@ -121,8 +121,16 @@ class OpenReasoning(OpenBlock):
     parts: list[Told] = []
     numbers: dict[Any, int] = {}
     signature: str | None = None
+    signed: Pieces | None = None  # of the signature, where it comes in pieces
     encrypted: str | None = None
+    blobs: list[str] = []  # its pieces, where it comes in pieces, each base64 by itself
     redacted: bool = False
+
+    def sign(self, piece: str) -> None:
+        """A piece of the signature."""
+        if self.signed is None:
+            self.signed = Pieces()
+        self.signed.add(piece)
 
     def part(self, wire_number: object) -> int:
         """Our number of the part that the wire calls so; opens it if it is new."""
@@ -140,8 +148,8 @@ class OpenReasoning(OpenBlock):
             self.index,
             text,
             parts,
-            self.signature,
-            self.encrypted,
+            self.signature if self.signed is None else self.signed.whole(),
+            _one_blob(self.blobs) if self.blobs else self.encrypted,
             self.redacted,
             self.choice,
             complete,
@@ -219,6 +227,15 @@ def _b64(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4))
 
 
+def _one_blob(pieces: list[str]) -> str:
+    """The pieces as one; as they are where there is one, or where they are no base64."""
+    try:
+        parts = [base64.b64decode(piece, validate=True) for piece in pieces[1:] and pieces]
+    except ValueError:
+        parts = []
+    return base64.b64encode(b"".join(parts)).decode() if parts else "".join(pieces)
+
+
 class OpenTranscript(OpenBlock):
     """The words of spoken audio."""
 
@@ -234,6 +251,7 @@ class OpenWhole(OpenBlock):
 
     make: MakeBlock | None = None
     raw: JSONText | None = None
+    revised: dict[str, Any] | None = None  # what stands there now, if that is other than ``raw``
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""

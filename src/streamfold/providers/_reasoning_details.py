@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamfold.providers._answer import Answer
 from streamfold.providers._open_blocks import OpenReasoning
 from streamfold.providers._table import text_of
 
@@ -54,7 +55,8 @@ class DetailsEntry:
 class ReasoningDetails:
     """The entries of one block of reasoning: one for each index and type."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
         self._entries: dict[str, dict[object, DetailsEntry]] = {}
         self.last: DetailsEntry | None = None
 
@@ -68,6 +70,7 @@ class ReasoningDetails:
             self.last = entries.get(key)
             if self.last is None:
                 self.last = entries[key] = DetailsEntry()
+                self._answer.hold_another()
             self.last.add(fragment)
             signature = text_of(fragment.get("signature")) or signature
         return signature

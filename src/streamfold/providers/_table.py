@@ -52,7 +52,7 @@ class Cursor(msgspec.Struct, frozen=True, gc=False):
         response_id: The provider's name for the answer.
         last_sequence: The last sequence number (OpenAI Responses).
         last_event_id: The surface's own last event id (Gemini Interactions), else the stream's SSE id.
-        last_signature: The last signature of reasoning that came.
+        last_signature: The last signature of reasoning that came whole.
     """
 
     response_id: str | None = None

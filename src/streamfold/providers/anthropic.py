@@ -382,7 +382,8 @@ class AnthropicNormalizer(BaseNormalizer):
             self.answer.identify(None, cast("Members", block.to).get("model"))
 
         def make(index: int, complete: bool, meta: JSONText | None) -> Block:
-            return OtherBlock(index, kind, opened.raw, complete=complete, meta=meta)
+            raw = opened.raw if opened.revised is None else compact(opened.revised)
+            return OtherBlock(index, kind, raw, complete=complete, meta=meta)
 
         opened = self.answer.open_whole("other", make)
         opened.raw = compact(self._members_of_block())
@@ -454,10 +455,11 @@ class AnthropicNormalizer(BaseNormalizer):
         """Brings the summary whole: it replaces what the start said."""
         block = self._block_at(index)
         if isinstance(block, OpenWhole) and block.raw is not None:
-            members = {**block.raw.decoded(), "content": delta.content}
+            if block.revised is None:
+                block.revised = dict(block.raw.decoded())
+            block.revised["content"] = delta.content
             if delta.encrypted_content is not None:
-                members["encrypted_content"] = delta.encrypted_content
-            block.raw = compact(members)
+                block.revised["encrypted_content"] = delta.encrypted_content
             self.answer.raw(index=block.index)
 
     def _warm(self, block: OpenBlock, index: object) -> None:
@@ -474,8 +476,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
-            block.signature = (block.signature or "") + signature
-            self.answer.last_signature = block.signature
+            block.sign(signature)
 
     def _cite(self, block: OpenBlock, citation: Any) -> None:
         if not isinstance(citation, dict):
@@ -547,7 +548,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _read_usage(self, usage: Any) -> None:
         if isinstance(usage, dict) and usage:
-            self._usage = _usage.merge(self._usage, cast("Members", usage))
+            self._usage = self.answer.totals(self._usage, cast("Members", usage))
             self.answer.report(_read_totals(self._usage))
 
 

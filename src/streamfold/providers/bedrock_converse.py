@@ -16,7 +16,7 @@ from streamfold.blocks import Block, Citation, Executor, JSONText, ToolResultBlo
 from streamfold.events import ErrorEvent, StopReason, Usage
 from streamfold.payloads import Payload, compact, read_object
 from streamfold.providers import _usage
-from streamfold.providers._aws import decoded, exception, is_exception
+from streamfold.providers._aws import exception, is_exception
 from streamfold.providers._errors import truncated
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning
 from streamfold.providers._table import BaseNormalizer, text_of
@@ -147,7 +147,7 @@ class BedrockConverseNormalizer(BaseNormalizer):
         if isinstance(usage, dict) and usage:
             now = cast("Members", usage)
             whole = _usage.whole(now.get("totalTokens")) is not None
-            self._usage = now if whole else _usage.merge(self._usage, now)
+            self._usage = now if whole else self.answer.totals(self._usage, now)
             totals = _totals(self._usage)
             self.answer.report(totals)
         if any(event[name] for name in event.keys() - _PLAIN_METADATA):  # traces of guardrails, service tiers
@@ -223,10 +223,10 @@ class BedrockConverseNormalizer(BaseNormalizer):
         if text:
             self.answer.reasoning(block, text)
         if signature:
-            block.signature = (block.signature or "") + signature
-            self.answer.last_signature = block.signature
+            block.sign(signature)
         if redacted:
-            block.redacted, block.encrypted = True, _joined(block.encrypted, redacted)
+            block.redacted = True
+            block.blobs.append(redacted)
         if signature or redacted:
             self.answer.raw(index=block.index)
 
@@ -356,11 +356,3 @@ def _object(value: Any) -> Members:
 def _base64(value: Any) -> str:
     """A blob as base64, which it is on the wire; clients that decode the framing themselves hand out the bytes."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else text_of(value)
-
-
-def _joined(before: str | None, more: str) -> str:
-    """One blob of two pieces, each base64 by itself."""
-    parts = (decoded(before or ""), decoded(more))
-    if parts[0] is None or parts[1] is None:
-        return (before or "") + more
-    return base64.b64encode(parts[0] + parts[1]).decode()

@@ -162,7 +162,7 @@ class BedrockTextNormalizer(BaseNormalizer):
             found = {**found, **cast("Members", metrics)}
             self._counted = True
         if found:
-            self._usage = _usage.merge(self._usage, found)
+            self._usage = self.answer.totals(self._usage, found)
             self.answer.report(_totals(self._usage))
         return bool(found)
 

@@ -814,7 +814,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             return
         text = json_text(totals)
         if read.total_token_count is None and self._merged is not None:
-            text = compact(_usage.merge(self._merged.decoded(), text.decoded()))
+            text = compact(self.answer.totals(self._merged.decoded(), text.decoded()))
             read = _totals_of(text.encode()) or read
         self._merged = text
         self.answer.report(_usage_of(read, text))

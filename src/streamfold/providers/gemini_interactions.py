@@ -615,7 +615,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         metadata, interaction = _object(event.metadata), _object(event.interaction)
         for usage in (metadata.get("usage"), metadata.get("total_usage"), event.usage, interaction.get("usage")):
             if isinstance(usage, dict) and usage and usage != self._usage:
-                self._usage = _usage.merge(self._usage, cast("Members", usage))
+                self._usage = self.answer.totals(self._usage, cast("Members", usage))
                 self.answer.report(_totals_of(self._usage))
 
 

@@ -512,7 +512,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
                 self._think(state, text_of(entry.get("text") or entry.get("summary") or entry.get("thinking")))
         block = self._reasoning_block(state)
         if state.details is None:
-            state.details = ReasoningDetails()
+            state.details = ReasoningDetails(self.answer)
         signature = state.details.add(member, entries)
         self._shape += f", {member}"
         if signature is not None:
@@ -601,7 +601,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
 
     def _merge_usage(self, usage: Any) -> None:
         if type(usage) is dict and usage and usage != self._usage:
-            self._usage = _usage.merge(self._usage, usage)
+            self._usage = self.answer.totals(self._usage, usage)
             self.answer.report(_usage.read(self._usage))
 
     def _read_sources(self, urls: Any, results: Any) -> bool:
@@ -616,6 +616,7 @@ class OpenAIChatNormalizer(BaseNormalizer):
             return False
         titles = {text_of(found.get("url")): text_of(found.get("title")) for found in _objects(results)}
         self._sources += [(text_of(url), titles.get(text_of(url)) or None) for url in fresh]
+        self.answer.hold(len(self._sources))  # they may wait for a text for ever
         return True
 
     def _cite_sources(self) -> bool:

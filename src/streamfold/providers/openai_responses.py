@@ -778,7 +778,7 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
         block = self._reasoning_at(event) if piece else None
         if block is not None:
             key = (family, whole_number(part) or 0)
-            ours = block.part(key)
+            ours = self.answer.part(block, key)
             self.answer.reasoning(block, piece, key)
             self.answer.meant = True
             say = partial(ReasoningDelta, block.index, part=ours) if ours else partial(ReasoningDelta, block.index)
