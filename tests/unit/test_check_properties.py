@@ -9,9 +9,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamfold import RULES, Finding, check
+from streamfold import RULES, Finding, check, check_session
 from streamfold.providers.registry import PROVIDERS
 from tests.unit.test_check import HEALTHY, MORE, ROWS
+from tests.unit.test_check_sessions import FAULTS, recorded
+from tests.unit.test_check_sessions import HEALTHY as SESSIONS
 
 WIRES = [
     *HEALTHY.values(),
@@ -76,3 +78,40 @@ def test_findings_are_of_the_stream_and_in_its_order(wire: bytes, provider: str)
     assert all(finding.severity == RULES[finding.code].severity for finding in found)
     for finding in found:
         assert json.loads(msgspec.json.encode(finding))["code"] == finding.code
+
+
+odd_values = st.sampled_from([None, True, 0, -1, 1.5, "", "x", [], [[]], {}, {"type": "x"}, [{"id": []}, 3]])
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> tuple[str, bytes]:
+    """A session whose values are changed into other kinds here and there, and perhaps a few bytes."""
+    known = [*SESSIONS.values(), *((provider, stream) for _, provider, stream, _ in FAULTS.values())]
+    provider, stream = draw(st.sampled_from(known))
+    stream = json.loads(json.dumps(stream))
+    for _ in range(draw(st.integers(0, 3))):
+        place = stream[draw(st.integers(0, len(stream) - 1))]
+        while isinstance(place, dict) and place:
+            name = draw(st.sampled_from(sorted(place)))
+            if not isinstance(place[name], dict | list) or draw(st.booleans()):
+                place[name] = draw(odd_values)
+                break
+            place = place[name]
+            if isinstance(place, list):
+                place = place[0] if place else None
+    wire = recorded(stream)
+    for at, width, put in draw(st.lists(edits, max_size=1)):
+        at = at * len(wire) // 400
+        wire = wire[:at] + put + wire[at + width :]
+    return provider, wire
+
+
+@given(session=sessions(), step=st.integers(1, 60))
+def test_sessions_raise_nothing_and_cuts_change_no_finding(session: tuple[str, bytes], step: int) -> None:
+    provider, wire = session
+    with check_session(wire, provider) as found:
+        whole = list(found)
+    assert all(one.offset <= other.offset for one, other in pairwise(whole))
+    assert all(0 <= finding.offset <= len(wire) for finding in whole)
+    with check_session([wire[at : at + step] for at in range(0, len(wire), step)], provider) as found:
+        assert list(found) == whole

@@ -108,7 +108,7 @@ class GeminiLiveCheck(BidiCheck):
             self._call(call)
         cancelled = object_of(members.get("toolCallCancellation")).get("ids")
         for id_ in cancelled if isinstance(cancelled, list) else ():
-            if id_ not in self._calls:
+            if not isinstance(id_, str) or id_ not in self._calls:
                 self.report("unknown_call", f"the call {shown(id_)} is taken back and never came")
         self._content(object_of(members.get("serverContent")))
         left = object_of(members.get("goAway")).get("timeLeft")
