@@ -1037,5 +1037,10 @@ def test_the_page_is_the_table() -> None:
     assert [line for line in table if line.startswith("| `")] == rows
 
 
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md"])
+def test_the_number_of_rules_is_told(page: str) -> None:
+    assert f" {len(RULES)} rules" in (ROOT / page).read_text()
+
+
 def test_findings_are_public() -> None:
     assert {"check", "check_session", "Finding", "Linter", "RULES", "SessionLinter"} <= set(streamfold.__all__)
