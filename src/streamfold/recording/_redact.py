@@ -62,7 +62,7 @@ def redacted_command(arguments: Iterable[str]) -> tuple[str, ...]:
 
 _SECRET_OPTION: Final = re.compile(r"-u|-b|--(proxy-)?user=?|--cookie=?|--oauth2-bearer=?", re.ASCII)
 _ADDRESS: Final = re.compile(r"(https?|wss?)://", re.ASCII | re.IGNORECASE)
-_HEADER: Final = re.compile(r"(?P<before>-H *|--header=)?(?P<name>[\w-]+) *:.*", re.ASCII | re.DOTALL)
+_HEADER: Final = re.compile(r"(?P<before>(?:-H *|--header=)?)(?P<name>[\w-]+) *:.*", re.ASCII | re.DOTALL)
 
 
 def _redacted_parameter(parameter: str) -> str:
