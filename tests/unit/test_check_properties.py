@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamfold import RULES, Finding, check, check_session
@@ -68,6 +68,23 @@ def test_cuts_change_no_finding(wire: bytes, points: list[int], provider: str) -
     edges = sorted({0, len(wire), *(point for point in points if point < len(wire))})
     assert findings([wire[a:b] for a, b in pairwise(edges)], provider) == whole
     assert findings([bytes([byte]) for byte in wire], provider) == whole
+
+
+FRAMES_OF_NOBODY = [
+    *(b'data: {"a":1}\n\n', b'data: {"error":{}}\n\n', b"data: {x}\n\n", b"data: [1]\n\n", b"data: : hi\n\n"),
+    *(b"data: [DONE]\n\n", b": hi\n\n", b'{"error":{"message":"m"}}\n\n', b'data: {"choices":[]}\n\n'),
+]
+TELLS_NOTHING = FRAMES_OF_NOBODY[0]
+many_frames = st.lists(st.sampled_from([TELLS_NOTHING] * 4 + FRAMES_OF_NOBODY), max_size=14).map(b"".join)
+
+
+@given(wire=many_frames, points=st.lists(st.integers(0, 200), max_size=4))
+@example(wire=TELLS_NOTHING * 9 + b"data: {x}\n\n", points=[])
+def test_cuts_change_no_finding_where_nothing_tells_whose_stream_it_is(wire: bytes, points: list[int]) -> None:
+    whole = findings([wire], "auto")
+    edges = sorted({0, len(wire), *(point for point in points if point < len(wire))})
+    assert findings([wire[a:b] for a, b in pairwise(edges)], "auto") == whole
+    assert findings([bytes([byte]) for byte in wire], "auto") == whole
 
 
 @given(wire=streams(), provider=providers)

@@ -163,6 +163,8 @@ EASY = {"type": "message", "role": "assistant", "content": "Well."}
 BROKEN = call(status="incomplete", arguments='{"a"')
 SEARCHING = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
 
+DRAWN = {"type": "image_generation_call", "status": "completed", "result": "QQ=="}
+
 RESPONSES: dict[str, tuple[list[Payload], list[Payload]]] = {
     "reasoning that led to nothing": (servers.responses([REASONED], "incomplete"), []),
     "half a call, and the reasoning that led to it": (servers.responses([REASONED, BROKEN], "incomplete"), []),
@@ -195,6 +197,10 @@ RESPONSES: dict[str, tuple[list[Payload], list[Payload]]] = {
         [message()],
     ),
     "an id that is no text names nothing": (servers.responses([message(id=[])]), [EASY]),
+    "what the provider ran under no id": (
+        servers.responses([message(), without_id(SEARCHING), DRAWN, {**DRAWN, "id": []}, {**DRAWN, "id": ""}]),
+        [message()],
+    ),
     "an item of a type that is no text, after reasoning": (
         [
             {"type": "response.created", "response": {"id": "resp_1", "store": False}},

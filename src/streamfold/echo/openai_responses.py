@@ -84,8 +84,7 @@ def _entries(turn: Turn) -> Iterator[_Entry]:
             case ReasoningBlock():
                 yield block, _reasoning(block) if _can_return(block, turn) else None
             case ToolCallBlock():
-                goes = block.complete if block.executor == "provider" else block.state == "ready"
-                yield block, _call(block, inside) if goes else None
+                yield block, _call(block, inside) if _goes(block) else None
             case ToolResultBlock() if "type" in meta_of(block):
                 yield block, _output(block) if block.complete else None
             case ApprovalBlock():
@@ -96,6 +95,12 @@ def _entries(turn: Turn) -> Iterator[_Entry]:
                 yield block, _words(block.text, {})
             case _:
                 continue
+
+
+def _goes(block: ToolCallBlock) -> bool:
+    """Whether the call can go back: it is whole, and has the id that its type wants, which is all that names it."""
+    whole = block.complete if block.executor == "provider" else block.state == "ready"
+    return whole and (_CALLS.get(block.kind, _FUNCTION).has_call_id or bool(_item_id(block)))
 
 
 def _can_return(block: ReasoningBlock, turn: Turn) -> bool:

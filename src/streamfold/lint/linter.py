@@ -294,7 +294,8 @@ class Linter:
     def _learn(self) -> None:
         """Whose rules hold, once the decoder knows whose stream it is, or has given up."""
         surface = self._decoder.surface
-        events = [event for waiting in self._waiting for event in waiting.events]
+        # What tells is the first frame that causes events, wherever the reads end that bring those after it.
+        events = next((waiting.events for waiting in self._waiting if waiting.events), ())
         if surface == "unknown" and not events:
             return
         self._known = True
