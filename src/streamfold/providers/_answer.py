@@ -557,6 +557,10 @@ class Answer:
 
     # -- the inside ---------------------------------------------------------------------------------------------------
 
+    def is_full(self, count: int) -> bool:
+        """Whether one more block is one too many, or the ``count`` of things that are held of which blocks may come."""
+        return count > self._block_limit or self._next_index >= self._block_limit
+
     def hold(self, count: int) -> None:
         """So many things are held of which blocks may come: there may be no more of them than of blocks."""
         if count > self._block_limit:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
@@ -20,12 +19,12 @@ import msgspec
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import Event, GoAway, Raw, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds
-from streamfold.pieces import MANY, Pieces
+from streamfold.pieces import MANY
 from streamfold.providers import _usage
 from streamfold.providers._byte_offsets import ByteOffsets
 from streamfold.providers._errors import provider_error, truncated
-from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning
-from streamfold.providers._table import END, BaseNormalizer, Cursor, More, Say, text_of, whole_number
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, Told
+from streamfold.providers._table import END, BaseNormalizer, Cursor, More, text_of, whole_number
 
 __all__ = ["GeminiInteractionsNormalizer"]
 
@@ -57,57 +56,63 @@ _HELD: Final = frozenset(
 )
 """Members of steps that blocks hold in members of their own."""
 _REMEMBERED: Final = 1024  # event ids, to tell what a new connection repeats
-_SHORT: Final = 64  # bytes: no delta is as short, stops are, and a decode that is refused costs 0.7 µs
 
-# -- the hot shapes: one delta of the block that the delta before belonged to ---------------------------------------
-# They admit what is named and nothing else, so nothing in them can nest. gc=False: they are dropped at once.
-# A tag would not do: msgspec lets it be absent where there is no union to choose from.
+# -- the everyday shapes ----------------------------------------------------------------------------------------------
+# One struct reads them all. They admit what is named and nothing else, so nothing in them can nest deeper than
+# ``_LEVELS``. gc=False: they are dropped at once. A tag would not do: msgspec lets it be absent where there is no union
+# to choose from, and looks twice at a payload that ends with it.
+
+_LEVELS: Final = 3
 
 
-class _TextDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename={"piece": "text"}):
-    piece: str
+class _Words(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    text: str
     type: Literal["text"]
 
 
-class _ArgumentsDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename={"piece": "arguments"}):
-    piece: str
-    type: Literal["arguments_delta"]
+class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    type: Literal["text", "thought_summary", "thought_signature", "arguments_delta"]
+    text: str = ""
+    signature: str = ""
+    arguments: str = ""
+    content: _Words | None = None
 
 
-class _SummaryContent(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename={"piece": "text"}):
-    piece: str
-    type: Literal["text"]
+class _Nothing(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The arguments of a call before they come."""
 
 
-class _SummaryDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    content: _SummaryContent
-    type: Literal["thought_summary"]
+class _Opened(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    type: Literal["thought", "model_output", "text", "function_call"]
+    id: str | None = None
+    name: str = ""
+    arguments: _Nothing | None = None
+    signature: Literal[""] = ""
 
 
-class _TextEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    index: int
-    delta: _TextDelta
-    event_type: Literal["step.delta", "content.delta"]
+class _Everyday(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    event_type: Literal[
+        "step.start",
+        "step.delta",
+        "step.stop",
+        "content.start",
+        "content.delta",
+        "content.stop",
+        "interaction.status_update",
+    ]
+    index: int | None = None
+    delta: _Delta | None = None
+    step: _Opened | None = None
+    content: _Opened | None = None
+    interaction_id: str = ""
+    status: str = ""
     event_id: str | None = None
 
 
-class _SummaryEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    index: int
-    delta: _SummaryDelta
-    event_type: Literal["step.delta", "content.delta"]
-    event_id: str | None = None
-
-
-class _ArgumentsEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    index: int
-    delta: _ArgumentsDelta
-    event_type: Literal["step.delta"]
-    event_id: str | None = None
-
-
-_TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
-_SUMMARY: Final = msgspec.json.Decoder(_SummaryEvent).decode
-_ARGUMENTS: Final = msgspec.json.Decoder(_ArgumentsEvent).decode
+_EVERYDAY: Final = msgspec.json.Decoder(_Everyday).decode
+_DELTAS: Final = ("step.delta", "content.delta")
+_STOPS: Final = ("step.stop", "content.stop")
+_OPENS: Final = ("step.start", "content.start")
 
 # -- what all other payloads are read into ----------------------------------------------------------------------------
 
@@ -134,17 +139,20 @@ _EVENT: Final = Reader(_Event, _HALVES)
 _DECODE: Final = _EVENT.decode
 
 
-class _Step:
-    """One step, or one content, while it streams. What most never have stands on the class."""
+class _Step(msgspec.Struct):
+    """One step, or one content, while it streams."""
 
+    index: object
+    members: Members
+    type: str
     block: OpenBlock | None = None  # that its deltas go to
-    medium = ""  # which kind of media that is
+    medium: str = ""  # which kind of media that is
     offsets: ByteOffsets | None = None  # of the text in that block
-    opened = 0  # blocks
+    opened: int = 0  # blocks
 
-    def __init__(self, index: object, members: Members) -> None:
-        self.index, self.members = index, members
-        self.type = text_of(members.get("type"))
+
+def _step(index: object, members: Members) -> _Step:
+    return _Step(index, members, text_of(members.get("type")))
 
 
 class GeminiInteractionsNormalizer(BaseNormalizer):
@@ -164,6 +172,9 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         self._event_ids: deque[str] | None = None  # the last ones; only runs in the background have any
         self._reconnected = False  # and nothing came since that has an event id
         self._repeats = False  # what comes now is known
+        self._begun = False  # something came that means something
+        depth = self.answer.max_depth
+        self._deep = depth is None or depth >= _LEVELS
 
     def _resume(self, after: Cursor) -> None:
         super()._resume(after)
@@ -180,7 +191,12 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
     # -- events -------------------------------------------------------------------------------------------------------
 
     def _mean(self, payload: Payload) -> bool:
-        self.more = None
+        known = self._means(payload)
+        if known:
+            self._begun = True
+        return known
+
+    def _means(self, payload: Payload) -> bool:
         answer = self.answer
         event: _Event | None = None
         if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
@@ -214,7 +230,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _several(self, events: list[Any]) -> bool:
         """A message of a WebSocket may carry several; it comes out as raw too where one of them is unknown, or none."""
-        known = [isinstance(event, dict) and self._mean(event) for event in events if not self.answer.ended]
+        known = [isinstance(event, dict) and self._means(event) for event in events if not self.answer.ended]
         told = self.answer.out[self.answer.before :]
         if not all(known) and not any(isinstance(event, Raw) for event in told):
             self.answer.meant = False  # others of them mean something
@@ -316,14 +332,12 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         known = self._steps.get(index)
         if known is not None:
             self._stop_step(known)
-        step = self._start_step(index, _object(members))
+        self._start_step(index, _object(members))
         self._read_usage(event)
-        if isinstance(step.block, OpenCall):
-            self._warm(step)
         self.answer.meant = True
 
     def _start_step(self, index: object, members: Members) -> _Step:
-        step = self._latest = self._steps[index] = _Step(index, members)
+        step = self._latest = self._steps[index] = _step(index, members)
         self.answer.hold(len(self._steps))
         opener = _STEPS.get(step.type)
         if opener is not None:
@@ -427,14 +441,12 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             if kind in _OWNERLESS or not kind:
                 self._nobodys(kind)
                 return
-            step = self._latest = self._steps[_key(event.index)] = _Step(
+            step = self._latest = self._steps[_key(event.index)] = _step(
                 _key(event.index), {"type": _OWNERS.get(kind, kind)}
             )
             self.answer.hold(len(self._steps))
         if handler is not None:
             handler(self, step, delta)
-            if kind in _PIECES:
-                self._warm(step)
         elif kind in _MEDIA:
             self._media(step, delta)
         elif kind.endswith(("_call", "_result")):
@@ -563,50 +575,105 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         if isinstance(call, OpenCall) and call.index in self.answer.open:
             self.answer.finish_call(call, call.given if call.is_empty() else None, incomplete=not call.name)
 
-    # -- the quick way, totals ----------------------------------------------------------------------------------------
+    # -- the short way ------------------------------------------------------------------------------------------------
 
-    def _warm(self, step: _Step) -> None:
-        """Let the next delta take the short way, if it is one of this block."""
-        block = step.block
-        if not self.hot or block is None or block.half or block.index not in self.answer.open:
-            return
-        if type(block) is OpenCall:
-            say: Say = partial(ToolCallDelta, block.index, block.id)
-            self.more = self._more(_ARGUMENTS, step.index, say, block)
-        elif block.kind == "text":
-            self.more = self._more(_TEXT, step.index, partial(TextDelta, block.index), block)
-        elif type(block) is OpenReasoning:
-            pieces = block.parts[block.part(0)]
-            self.more = self._more(_SUMMARY, step.index, partial(ReasoningDelta, block.index), pieces)
+    @property
+    def more(self) -> More | None:
+        """The short way, once something came that means something. No attribute: it would hold what holds it."""
+        return self._read_everyday if self._begun and self.hot and self._deep and not self._repeats else None
 
-    def _more(self, decode: Callable[[bytes], Any], index: object, say: Say, pieces: Pieces) -> More:
-        tail = pieces.tail_to_add_to()
-        inside = decode is _SUMMARY
+    @more.setter
+    def more(self, more: More | None) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """There is no other."""
 
-        def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
-            nonlocal tail
-            for payload in payloads:
-                if type(payload) is not bytes or len(payload) < _SHORT:
+    def _read_everyday(self, payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        """The short way. See :data:`More`; it says what the general way says of payloads that are no more than this."""
+        answer, steps, step = self.answer, self._steps, self._latest
+        open_, out = answer.open, answer.out
+        for payload in payloads:
+            if type(payload) is not bytes:
+                return payload
+            try:
+                event = _EVERYDAY(payload)
+            except DECODE_ERRORS:
+                return payload
+            index, kind, event_id = event.index, event.event_type, event.event_id
+            if event_id is not None and (not event_id or self._reconnected or self._event_ids is None):
+                return payload
+            if step is None or step.index != index:
+                step = steps.get(index)
+            before = len(out)
+            if kind in _DELTAS:
+                delta = event.delta
+                if step is None or delta is None:
                     return payload
-                if len(tail) > MANY:
-                    tail = pieces.tail_to_add_to()
-                try:
-                    event = decode(payload)
-                except DECODE_ERRORS:
-                    return payload
-                piece = event.delta.content.piece if inside else event.delta.piece
-                if not piece or event.index != index:
-                    return payload
-                if event.event_id is not None:
-                    if self._event_ids is None or not event.event_id:
+                block, piece = step.block, delta.text
+                if block is None:
+                    if not piece or step.opened or delta.type != "text" or answer.is_full(0):
                         return payload
-                    self._event_ids.append(event.event_id)
-                    self.last_event_id = event.event_id
-                tail.append(piece)
-                add(say(piece))
-            return END
+                    block = self._text_block(step)
+                elif block.half or block.settled is not None or block.index not in open_:
+                    return payload
+                pieces: Told = block
+                if type(block) is OpenBlock and delta.type == "text":
+                    said: Event = TextDelta(block.index, piece)
+                elif type(block) is OpenCall and delta.type == "arguments_delta":
+                    piece = delta.arguments
+                    said = ToolCallDelta(block.index, block.id, piece)
+                elif type(block) is not OpenReasoning:
+                    return payload
+                elif delta.type == "thought_signature":
+                    answer.last_signature = delta.signature or answer.last_signature
+                    block.signature = delta.signature or block.signature
+                    piece = ""
+                    answer.payload, answer.kind, answer.meant = payload, kind, False
+                    answer.raw(index=block.index)
+                elif delta.type == "thought_summary" and delta.content is not None:
+                    piece = delta.content.text
+                    said = ReasoningDelta(block.index, piece)
+                    if piece:
+                        pieces = block.parts[block.part(0)]
+                else:
+                    return payload
+                if piece:
+                    pieces.tail.append(piece)
+                    if len(pieces.tail) > MANY:
+                        pieces.roll()
+                    add(said)
+                elif delta.type != "thought_signature":
+                    return payload
+            elif kind in _STOPS:
+                if step is None:
+                    return payload
+                self._stop_step(step)
+            elif kind in _OPENS:
+                opened = event.step or event.content
+                if opened is None or step is not None or index is None or answer.is_full(len(steps) + 1):
+                    return payload
+                step = self._latest = steps[index] = self._opened(index, opened)
+            elif answer.id is not None:
+                answer.payload, answer.kind, answer.meant = payload, kind, False
+                answer.raw()
+            else:
+                return payload
+            if event_id is not None and self._event_ids is not None:
+                self._event_ids.append(event_id)
+                self.last_event_id = event_id
+            count = len(out) - before
+            if count != 1:
+                answer.spans.append((before, count))
+                answer.surplus += count - 1
+        return END
 
-        return more
+    def _opened(self, index: int, opened: _Opened) -> _Step:
+        """:meth:`_start_step` of a step that says next to nothing."""
+        type_ = opened.type
+        if type_ == "thought":
+            return _Step(index, {"type": type_}, type_, self.answer.open_reasoning(), opened=1)
+        if type_ != "function_call":
+            return _Step(index, {"type": type_}, type_)
+        members: Members = {"type": type_, "id": opened.id}
+        return _Step(index, members, type_, self.answer.open_call(opened.id, opened.name) if opened.name else None)
 
     def _read_usage(self, event: _Event) -> None:
         """Running totals, wherever an event has them."""
@@ -683,7 +750,6 @@ _OWNERS: Final = {
     "thought_signature": "thought",
 }
 _OWNERLESS: Final = ("arguments_delta",)
-_PIECES: Final = ("text", "thought_summary", "arguments_delta")  # deltas that come in runs
 
 
 def _citation(index: int, source: Members, offsets: ByteOffsets) -> Citation:
