@@ -50,11 +50,13 @@ class ByteOffsets:
         """The code point that begins at this byte; None inside of one, and beyond the text."""
         if not 0 <= offset <= self._bytes[-1]:
             return None
+        if self._bytes[-1] == self._points[-1]:  # all of it is ASCII
+            return offset
         number = min(bisect_right(self._bytes, offset), len(self._bytes) - 1) - 1
         if number < 0:  # there is no text yet
             return 0
         data, at, begin = self._stretches[number], offset - self._bytes[number], self._points[number]
-        if len(data) == self._points[number + 1] - begin:  # all of it is ASCII
+        if len(data) == self._points[number + 1] - begin:  # all of the stretch is
             return begin + at
         if at < len(data) and data[at] & 0xC0 == 0x80:
             return None

@@ -24,7 +24,7 @@ from streamfold.providers import _usage
 from streamfold.providers._byte_offsets import ByteOffsets
 from streamfold.providers._errors import provider_error, truncated
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, Told
-from streamfold.providers._table import END, BaseNormalizer, Cursor, More, text_of, whole_number
+from streamfold.providers._table import END, BaseNormalizer, Cursor, More, text_of
 
 __all__ = ["GeminiInteractionsNormalizer"]
 
@@ -646,6 +646,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 if step is None:
                     return payload
                 self._stop_step(step)
+                step = None
             elif kind in _OPENS:
                 opened = event.step or event.content
                 if opened is None or step is not None or index is None or answer.is_full(len(steps) + 1):
@@ -677,13 +678,19 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _read_usage(self, event: _Event) -> None:
         """Running totals, wherever an event has them."""
-        if event.metadata is None and event.usage is None and event.interaction is None:
-            return
-        metadata, interaction = _object(event.metadata), _object(event.interaction)
-        for usage in (metadata.get("usage"), metadata.get("total_usage"), event.usage, interaction.get("usage")):
-            if isinstance(usage, dict) and usage and usage != self._usage:
-                self._usage = self.answer.totals(self._usage, cast("Members", usage))
-                self.answer.report(_totals_of(self._usage))
+        if event.metadata is not None:
+            metadata = _object(event.metadata)
+            self._total(metadata.get("usage"))
+            self._total(metadata.get("total_usage"))
+        if event.usage is not None:
+            self._total(event.usage)
+        if event.interaction is not None:
+            self._total(_object(event.interaction).get("usage"))
+
+    def _total(self, usage: Any) -> None:
+        if usage and type(usage) is dict and usage != self._usage:
+            self._usage = self.answer.totals(self._usage, usage)
+            self.answer.report(_totals_of(self._usage))
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -754,52 +761,63 @@ _OWNERLESS: Final = ("arguments_delta",)
 
 def _citation(index: int, source: Members, offsets: ByteOffsets) -> Citation:
     """Places are counted in bytes of the text."""
-    begin, end = whole_number(source.get("start_index")) or 0, whole_number(source.get("end_index"))
-    start, stop = offsets.code_point(begin), None if end is None else offsets.code_point(end)
-    placed = start is not None and stop is not None and start < stop
-    origin = text_of(source.get("source"))  # "a URL, title, or other identifier"
-    url = text_of(source.get("url")) or text_of(source.get("document_uri")) or (origin if "://" in origin else "")
-    title = next((text for text in map(text_of, map(source.get, ("title", "file_name", "name"))) if text), origin)
-    return Citation(
-        index, url or None, title or None, None, start if placed else None, stop if placed else None, compact(source)
-    )
+    get = source.get
+    begin, end, url, title = get("start_index"), get("end_index"), get("url"), get("title")
+    stop = offsets.code_point(end) if type(end) is int else None
+    start = None if stop is None else offsets.code_point(begin) if type(begin) is int and begin > 0 else 0
+    if start is None or stop is None or start >= stop:
+        start = stop = None
+    if not (url and title and type(url) is str and type(title) is str):  # else it is all that there is to it
+        origin = text_of(get("source"))  # "a URL, title, or other identifier"
+        url = text_of(url) or text_of(get("document_uri")) or (origin if "://" in origin else "")
+        title = text_of(title) or text_of(get("file_name")) or text_of(get("name")) or origin
+    return Citation(index, url or None, title or None, None, start, stop, compact(source))
 
 
 def _totals_of(members: Members) -> Usage | None:
     """Thoughts are counted beside the output, and what tools read beside the input."""
     whole, get = _usage.whole, members.get
-    tokens_in, tokens_out, total = (whole(get(f"total_{name}tokens")) for name in ("input_", "output_", ""))
+    tokens_in, tokens_out = whole(get("total_input_tokens")), whole(get("total_output_tokens"))
     thoughts, tools = whole(get("total_thought_tokens")), whole(get("total_tool_use_tokens"))
-    cached = whole(get("total_cached_tokens"))
+    total = whole(get("total_tokens"))
     if tools is not None:
         tokens_in = (tokens_in or 0) + tools
     if thoughts is not None:
         tokens_out = (tokens_out or 0) + thoughts
-    if tokens_in is None and tokens_out is None and total is None:
-        return None
-    if total is None and tokens_in is not None and tokens_out is not None:
-        total = tokens_in + tokens_out
-    inputs, outputs = get("input_tokens_by_modality"), get("output_tokens_by_modality")
+    if total is None:
+        if tokens_in is None and tokens_out is None:
+            return None
+        if tokens_in is not None and tokens_out is not None:
+            total = tokens_in + tokens_out
+    audio_in, image_in = _audio_and_images(get("input_tokens_by_modality"))
+    audio_out, image_out = _audio_and_images(get("output_tokens_by_modality"))
     return Usage(
         tokens_in,
         tokens_out,
         total,
         thoughts,
-        cached,
+        whole(get("total_cached_tokens")),
         None,
-        _count_of(inputs, "audio"),
-        _count_of(outputs, "audio"),
-        _count_of(inputs, "image"),
-        _count_of(outputs, "image"),
-        raw=compact(members),
+        audio_in,
+        audio_out,
+        image_in,
+        image_out,
+        None,
+        compact(members),
     )
 
 
-def _count_of(counts: Any, modality: str) -> int | None:
-    for count in counts if isinstance(counts, list) else ():
-        if _object(count).get("modality") == modality:
-            return _usage.whole(_object(count).get("tokens"))
-    return None
+def _audio_and_images(counts: Any) -> tuple[int | None, int | None]:
+    """How many tokens of each: of the first count of its kind."""
+    found: dict[Any, int | None] = {}
+    for count in counts if type(counts) is list else ():
+        if type(count) is dict and (modality := count.get("modality")) in _COUNTED and modality not in found:
+            found[modality] = _usage.whole(count.get("tokens"))
+    return (found.get("audio"), found.get("image")) if found else _UNCOUNTED
+
+
+_COUNTED: Final = ("audio", "image")
+_UNCOUNTED: Final = (None, None)
 
 
 def _kind_of(stem: str) -> str:
