@@ -555,7 +555,9 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _tool_delta(self, step: _Step, delta: Members) -> None:
         """Brings whole members of the step: the arguments of a call, what a tool gave back, signatures."""
-        step.members.update({name: value for name, value in delta.items() if value not in (None, "")})
+        for name, value in delta.items():
+            if value not in (None, ""):
+                step.members[name] = value
         if step.block is None and step.type.endswith("_call"):
             self._begin_call(step, step.members)
         elif step.block is None:
@@ -590,6 +592,8 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         """The short way. See :data:`More`; it says what the general way says of payloads that are no more than this."""
         answer, steps, step = self.answer, self._steps, self._latest
         open_, out = answer.open, answer.out
+        flow: OpenBlock | None = None  # whose text the payload before was, of the step at ``index``
+        index: int | None = None
         for payload in payloads:
             if type(payload) is not bytes:
                 return payload
@@ -597,14 +601,24 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 event = _EVERYDAY(payload)
             except DECODE_ERRORS:
                 return payload
-            index, kind, event_id = event.index, event.event_type, event.event_id
+            kind, event_id, delta = event.event_type, event.event_id, event.delta
+            if flow is not None:
+                if delta is not None and event.index == index and delta.type == "text" and kind in _DELTAS:
+                    piece = delta.text
+                    if piece and event_id is None:
+                        flow.tail.append(piece)
+                        if len(flow.tail) > MANY:
+                            flow.roll()
+                        add(TextDelta(flow.index, piece))
+                        continue
+                flow = None
+            index = event.index
             if event_id is not None and (not event_id or self._reconnected or self._event_ids is None):
                 return payload
             if step is None or step.index != index:
                 step = steps.get(index)
             before = len(out)
             if kind in _DELTAS:
-                delta = event.delta
                 if step is None or delta is None:
                     return payload
                 block, piece = step.block, delta.text
@@ -615,8 +629,9 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 elif block.half or block.settled is not None or block.index not in open_:
                     return payload
                 pieces: Told = block
+                said: Event | None = None
                 if type(block) is OpenBlock and delta.type == "text":
-                    said: Event = TextDelta(block.index, piece)
+                    flow, said = block, TextDelta(block.index, piece)
                 elif type(block) is OpenCall and delta.type == "arguments_delta":
                     piece = delta.arguments
                     said = ToolCallDelta(block.index, block.id, piece)
@@ -625,7 +640,6 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 elif delta.type == "thought_signature":
                     answer.last_signature = delta.signature or answer.last_signature
                     block.signature = delta.signature or block.signature
-                    piece = ""
                     answer.payload, answer.kind, answer.meant = payload, kind, False
                     answer.raw(index=block.index)
                 elif delta.type == "thought_summary" and delta.content is not None:
@@ -635,13 +649,13 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                         pieces = block.parts[block.part(0)]
                 else:
                     return payload
-                if piece:
+                if said is not None:
+                    if not piece:
+                        return payload
                     pieces.tail.append(piece)
                     if len(pieces.tail) > MANY:
                         pieces.roll()
                     add(said)
-                elif delta.type != "thought_signature":
-                    return payload
             elif kind in _STOPS:
                 if step is None:
                     return payload
@@ -827,7 +841,9 @@ def _kind_of(stem: str) -> str:
 def _meta(members: Members, type_: str, *, made_up: Members | None = None) -> Members | None:
     """What has to go back with the step in the next request, but for the members that blocks hold."""
     meta: Members = {"type": type_} if type_ else {}
-    meta.update({name: value for name, value in members.items() if value not in (None, "") and name not in _HELD})
+    for name, value in members.items():
+        if name not in _HELD and value not in (None, ""):
+            meta[name] = value
     if made_up is not None and "synthetic_id" in made_up:
         meta["synthetic_id"] = True
     return meta or None
