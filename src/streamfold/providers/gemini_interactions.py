@@ -642,11 +642,9 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                     block.signature = delta.signature or block.signature
                     answer.payload, answer.kind, answer.meant = payload, kind, False
                     answer.raw(index=block.index)
-                elif delta.type == "thought_summary" and delta.content is not None:
-                    piece = delta.content.text
+                elif delta.type == "thought_summary" and delta.content is not None and block.parts:
+                    piece, pieces = delta.content.text, block.parts[0]
                     said = ReasoningDelta(block.index, piece)
-                    if piece:
-                        pieces = block.parts[block.part(0)]
                 else:
                     return payload
                 if said is not None:
