@@ -66,6 +66,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "live": (*CORE, "decoder"),
     "live_session": (*CORE, "decoder"),
     "resume": (*CORE, "decoder"),
+    "client": ("errors", "decoder", "providers.registry", "resume", "transports._course", "transports.http"),
     "encoders": (),
     "encoders.*": (*FOLD, "payloads", "accumulator", "framing.*", "encoders._*"),
     "stream": (*LEAVES, "blocks", "events", "framing.*"),
@@ -115,6 +116,7 @@ STANDARD_LIBRARY = {  # module -> what it may not import of the standard library
     "framing.json_array": WAITS | CHANCE,  # json is its second judge of an item, as its source explains
     "framing.*": WAITS | CHANCE | {"json"},
     "transports.*": frozenset(),
+    "resume": (WAITS | CHANCE) - {"urllib"},  # addresses are taken apart and put together by urllib.parse
     "relay.app": frozenset(),
     "cli": frozenset(),
     "cli.*": frozenset(),
@@ -344,7 +346,25 @@ def test_a_public_name_is_there(name: str) -> None:
 
 def test_checkers_and_the_interpreter_see_the_same_names() -> None:
     for_checkers = {found.name.rpartition(".")[2] for found in imports_of("") if found.types_only}
+    for_checkers -= set(streamfold._WITH_EXTRAS)  # pyright: ignore[reportPrivateUsage]
     assert for_checkers == set(streamfold.__all__) == set(streamfold._HOME_OF)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_modules_with_extras_are_reached_by_name_and_loaded_then() -> None:
+    assert "httpx2" not in loaded("import streamfold")
+    assert {"httpx2", "anyio"} <= loaded("import streamfold\nstreamfold.client.open_stream")
+    assert "client" in dir(streamfold)
+
+
+def test_without_its_extra_a_module_says_what_to_install() -> None:
+    code = """
+import sys, streamfold
+sys.modules['httpx2'] = None
+try: streamfold.client
+except streamfold.UsageError as fault: assert 'streamfold[client]' in str(fault)
+else: raise AssertionError
+"""
+    loaded(code)
 
 
 def test_a_star_import_brings_the_public_names_and_no_other() -> None:

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from streamfold import client as client
     from streamfold.accumulator import (
         StreamAccumulator,
     )
@@ -451,11 +452,15 @@ _HOMES = {
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_WITH_EXTRAS = ("client",)
+"""Modules that need more than the package itself, and so export nothing from here but themselves."""
 
 
 if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ours
 
     def __getattr__(name: str) -> Any:
+        if name in _WITH_EXTRAS:
+            return import_module(f"{__name__}.{name}")
         module = _HOME_OF.get(name)
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -465,4 +470,4 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_WITH_EXTRAS})

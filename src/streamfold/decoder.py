@@ -178,6 +178,8 @@ class StreamDecoder:
     # of the connection
     _status: int | None = None  # of HTTP, if it said that something was wrong
     _retry_after_ms: int | None = None  # and what it asked for
+    _request_id: str | None = None  # by which the provider finds it again
+    _why: ErrorEvent | None = None  # it broke off, in the words of who held it
     _alike: str | None = None  # whose payloads these look like, if they mean nothing to who should read them
     _seen = False  # whether a payload was read
     _body = b""  # its first bytes, blanks left out: what to show of a body that is no stream
@@ -219,8 +221,11 @@ class StreamDecoder:
             self._configure(provider, settings)
         else:
             self._normalizer = normalizer(provider)
-        framing = framing_of(provider) if self._framing == "auto" else self._framing
-        if framing not in ("auto", "eventstream"):  # an error body in the place of messages shows by its first byte
+        self._expect(framing_of(provider) if self._framing == "auto" else self._framing)
+
+    def _expect(self, framing: str) -> None:
+        """It is to be framed like this; an error body in the place of messages shows by its first byte."""
+        if framing not in ("auto", "eventstream"):
             self._begin_framing(framing)
 
     def _configure(self, provider: Provider, settings: Settings) -> None:
@@ -233,9 +238,13 @@ class StreamDecoder:
         if settings.get("think_tags"):
             self._tags = ThinkTags()
         self._settings = settings
+        self._normalizer = self._made(provider)
+
+    def _made(self, provider: Any, **more: Any) -> Normalizer:
+        settings = self._settings
         ours: Any = {name: value for name, value in settings.items() if name in _OF_NORMALIZER}
-        make = of_messages if self._framing == "messages" else normalizer
-        self._normalizer = make(provider, **ours)
+        make = of_messages if settings.get("framing") == "messages" else normalizer
+        return make(provider, **{**ours, **more})
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -272,6 +281,7 @@ class StreamDecoder:
             normalizer.read(chain((payload,), left), events, None)
             if answer.ended:
                 self._end()
+                self._word(events)
         waiting = self._waiting
         waiting += events
         if self._looked_at:
@@ -303,13 +313,14 @@ class StreamDecoder:
         self._wire()
         return self._hand_out(events)
 
-    def close(self, how: CloseHow = "eof") -> list[Event]:
+    def close(self, how: CloseHow = "eof", why: ErrorEvent | None = None) -> list[Event]:
         """Declare the end of input; the events it causes.
 
         Args:
             how: ``eof``: a clean end. ``cut``: the transport failed: what is half read is dropped, and the answer ends
                 in a transport error, unless it had ended. ``cancel``: the caller stops: no event, outcome
                 ``cancelled``.
+            why: Of ``cut``: the error to tell, in place of one that only says that it happened.
 
         Raises:
             UsageError: Another ``how``.
@@ -319,7 +330,7 @@ class StreamDecoder:
         self._forget_batch()
         if self.ended:
             return []
-        self._closed = how
+        self._closed, self._why = how, why
         if how == "cancel":
             self.cancel()
             return []
@@ -382,9 +393,25 @@ class StreamDecoder:
         accumulator.late = accumulator.late or self._normalizer.lives
         self._accumulator, self._lent = accumulator, True
 
-    def came_with(self, status: int | None, retry_after_ms: int | None = None) -> None:
-        """What the response said of the bytes that come: an HTTP status of 400 or more, and how long to wait."""
-        self._status, self._retry_after_ms = status, retry_after_ms
+    def came_with(
+        self,
+        status: int | None,
+        retry_after_ms: int | None = None,
+        request_id: str | None = None,
+        framing: str = "auto",
+    ) -> None:
+        """What the head of the response said of the bytes that come.
+
+        Args:
+            status: An HTTP status of 400 or more, else None.
+            retry_after_ms: How long to wait, in milliseconds.
+            request_id: By which the provider finds the request again.
+            framing: How they are framed, if nobody has said it and none has come.
+        """
+        self._status, self._retry_after_ms, self._request_id = status, retry_after_ms, request_id
+        if framing != "auto" and self._framing == "auto" and self._parser is None:
+            self._framing = framing
+            self._expect(framing)
 
     def look_back(self) -> None:
         """Keep each batch until the next one: somebody hands its events out one by one, or asks for its frames."""
@@ -429,6 +456,39 @@ class StreamDecoder:
         self._follow()
         return unseen
 
+    def restart(self, reason: str) -> list[Event]:
+        """Another connection brings the answer anew, by the first request: what was said of it so far is void.
+
+        Also after :meth:`close`, and after an error: that the answer ended is unsaid.
+
+        Args:
+            reason: In a sentence.
+
+        Returns:
+            The ends of blocks that were open, and ``restart``; nothing where nothing of the answer was said yet.
+        """
+        self._take_up()
+        waiting, answer = self._waiting, self._normalizer.answer
+        if len(waiting) > self._folded and isinstance(error := waiting[-1], ErrorEvent) and error.fatal:
+            waiting.pop()
+        out: list[Event] = answer.begin([])
+        if answer.ended:
+            out.append(Restart(reason))
+        elif answer.started:
+            answer.restart(reason)
+        events = self._said(out)
+        waiting += events
+        self._forget_batch()
+        self._normalizer = self._made(self._provider, after=None, first_index=answer.next_index)
+        self._parser = self._sse = self._strays = self._kept = self._after = self._closed = self._tail = None
+        self._alike = self._status = None
+        self._head, self._skipped, self._body, self._seen, self._event_id, self._end_id = b"", 0, b"", False, "", ""
+        self._over = self.ended = self._quick = False
+        self._told, self._behind, self._unseen = (), 0, 0
+        self._framing = self._settings.get("framing", "auto")
+        self._expect(framing_of(cast("Provider", self._provider)) if self._framing == "auto" else self._framing)
+        return events
+
     def _take_up(self) -> list[Event]:
         """Back to where the answer was broken off; what came before that and nobody was handed."""
         if self._kept is None:
@@ -442,6 +502,19 @@ class StreamDecoder:
         return self._waiting[len(self._waiting) - unseen :]
 
     # -- out ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def only_broke_off(self) -> int:
+        """How many events at the end of the last batch say no more than that the answer broke off.
+
+        :meth:`reconnect` unsays them: who goes on need not hand them out.
+        """
+        return self._behind if self._kept is not None else 0
+
+    @property
+    def retry_ms(self) -> int | None:
+        """The stream's last ``retry`` field, in milliseconds."""
+        return None if self._sse is None else self._sse.retry_ms
 
     @property
     def framing(self) -> str:
@@ -523,8 +596,7 @@ class StreamDecoder:
 
     def _hand_out(self, events: list[Event], size: int = 0) -> list[Event]:
         """Remember the batch, which was read from so many bytes."""
-        if events and isinstance(error := events[-1], ErrorEvent) and error.fatal:
-            events = [*events[:-1], self._worded(error)]
+        self._word(events)
         self._waiting += events
         if self._looked_at:
             self._batch = events
@@ -763,10 +835,18 @@ class StreamDecoder:
         error = error_body(members) if members is not None else None
         return self._fail(error or self._not_a_stream(text=residue))
 
+    def _word(self, events: list[Event]) -> None:
+        """Let the error that ends the answer say all that is known."""
+        if events and isinstance(error := events[-1], ErrorEvent) and error.fatal:
+            events[-1] = self._worded(error)
+
     def _worded(self, error: ErrorEvent) -> ErrorEvent:
-        """The error that ends the answer, with all that is known."""
         if error.kind == "truncated":
             error = self._why_none() or error
+        elif error.kind == "transport" and self._why is not None:
+            error = self._why
+        if error.request_id is None and self._request_id is not None:
+            error = msgspec.structs.replace(error, request_id=self._request_id)
         return error if self._status is None else with_status(error, self._status, self._retry_after_ms)
 
     def _why_none(self) -> ErrorEvent | None:

@@ -19,6 +19,7 @@ from streamfold.events import (
     ErrorEvent,
     Event,
     ReasoningDelta,
+    Restart,
     Start,
     TextDelta,
     ToolCallStart,
@@ -76,6 +77,9 @@ class ThinkTags:
                 out.append(event)
             case Done() | ErrorEvent(fatal=True):
                 self._over = True
+                out.append(event)
+            case Restart():  # of the same answer, whose indexes go on counting
+                self._over = False
                 out.append(event)
             case BlockStart(kind="text"):
                 self._texts[event.index] = _Text(event)

@@ -63,12 +63,17 @@ _NO_CHOICE: Final[frozenset[int]] = frozenset()
 
 
 class NormalizerSettings(TypedDict, total=False):
-    """The settings that reach a normaliser; meanings and defaults as everywhere (see :mod:`streamfold.limits`)."""
+    """The settings that reach a normaliser; meanings and defaults as everywhere (see :mod:`streamfold.limits`).
+
+    Attributes:
+        first_index: Of the first block, where an answer that was started again goes on counting.
+    """
 
     max_depth: int | None
     max_blocks: int | None
     raw: RawMode
     call_id: Callable[[int], str] | None
+    first_index: int
 
 
 class Answer:
@@ -126,9 +131,15 @@ class Answer:
         self._block_limit = sys.maxsize if blocks is None else blocks
         self._raw_mode = settings.get("raw", "all")
         self._call_id = settings.get("call_id")
+        self._next_index = settings.get("first_index", 0)
         self._made = set[str]()  # the ids that it made
         if self._raw_mode not in _RAW_MODES:
             raise UsageError(f'raw is "all", "unknown" or "none", not {self._raw_mode!r}')
+
+    @property
+    def next_index(self) -> int:
+        """Of the block that would open next."""
+        return self._next_index
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
