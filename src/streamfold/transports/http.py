@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncGenerator, Generator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from math import inf
 from typing import Any, Final, Self
 
@@ -291,8 +291,9 @@ class _AsyncWire(_Asking):
         course = self.course
         try:
             while True:
-                async for data in self._connection():
-                    yield data
+                async with aclosing(self._connection()) as reads:  # trio warns of a generator that is only forgotten
+                    async for data in reads:
+                        yield data
                 if not (course.again or self._closed):
                     yield b""
                 if not course.again or self._closed:
@@ -358,7 +359,7 @@ class _AsyncWire(_Asking):
         try:
             with anyio.CancelScope(shield=True):
                 if chunks is not None and not self._reading:
-                    await chunks.aclose()
+                    await _unwound(chunks)
                 if response is not None:
                     await response.aclose()
         finally:
@@ -385,6 +386,17 @@ class _AsyncWire(_Asking):
         finally:
             if self._own:
                 await client.aclose()
+
+
+async def _unwound(chunks: AsyncGenerator[bytes, None]) -> None:
+    """Let the generators of httpx2 end from the innermost to the outermost, by a read that is cancelled at once.
+
+    To close the outermost leaves those inside to the collector of garbage, of which trio warns.
+    """
+    with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.CancelScope() as scope:
+        scope.cancel()
+        async for _ in chunks:  # what has been read already comes without waiting
+            pass
 
 
 # -- the streams ------------------------------------------------------------------------------------------------------
