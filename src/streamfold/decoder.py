@@ -236,7 +236,7 @@ class StreamDecoder:
         if self._after is not None:
             self._event_id = self._after.last_event_id or ""
         if settings.get("think_tags"):
-            self._tags = ThinkTags()
+            self._tags = ThinkTags(settings.get("max_blocks", limits.MAX_BLOCKS))
         self._settings = settings
         self._normalizer = self._made(provider)
 
@@ -663,6 +663,9 @@ class StreamDecoder:
             answer.name_of = partial(_shifted, name_of, number) if name_of is not None else None
             answer.offset_of = partial(_shifted, offset_of, number) if offset_of is not None else None
             events += self._said(self._normalizer.feed([payload]))
+            if self._tags is not None and self._tags.full and not self._normalizer.lives:
+                offset = answer.offset_of(0) if answer.offset_of is not None else None
+                events += self._said(self._normalizer.fail(ErrorEvent("limit", "blocks", "blocks", offset=offset)))
             spans.append((before, len(events) - before))
             self._follow()
             answer = self._normalizer.answer

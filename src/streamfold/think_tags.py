@@ -52,13 +52,21 @@ class _Text:
 
 
 class ThinkTags:
-    """The transformer of one answer, or of the turns of a session one after the other."""
+    """The transformer of one answer, or of the turns of a session one after the other.
 
-    def __init__(self) -> None:
+    Args:
+        max_blocks: Blocks that an answer may open, those that the tags make counted in.
+    """
+
+    full = False
+    """Whether it opened more: what comes then is nothing but the ends of those that are open, and the error."""
+
+    def __init__(self, max_blocks: int | None = None) -> None:
+        self._max_blocks = max_blocks
         self._begin()
 
     def _begin(self) -> None:
-        self._over = False
+        self._over = self.full = False
         self._next = 0
         self._indexes: dict[int, int] = {}  # input index -> output index; of a text that ended, its last one
         self._texts: dict[int, _Text] = {}
@@ -71,6 +79,9 @@ class ThinkTags:
         return out
 
     def _event(self, event: Event, out: list[Event]) -> None:
+        if self.full and not isinstance(event, Start):
+            self._last_events(event, out)
+            return
         match event:
             case Start() if self._over:  # another turn, whose indexes begin anew
                 self._begin()
@@ -84,8 +95,10 @@ class ThinkTags:
             case BlockStart(kind="text"):
                 self._texts[event.index] = _Text(event)
             case BlockStart() | ToolCallStart():
-                self._indexes[event.index] = self._take_index()
-                out.append(self._moved(event))
+                index = self._take_index()
+                if index is not None:
+                    self._indexes[event.index] = index
+                    out.append(self._moved(event))
             case TextDelta() if event.index in self._texts:
                 self._read(self._texts[event.index], event.text, out)
             case Citation() if event.index in self._texts:
@@ -101,6 +114,20 @@ class ThinkTags:
             case _:
                 out.append(self._moved(event))
 
+    def _last_events(self, event: Event, out: list[Event]) -> None:
+        match event:
+            case Done() | ErrorEvent(fatal=True) if not self._over:
+                self._over = True
+                most = f"the answer opens more than {self._max_blocks} blocks"
+                out.append(ErrorEvent("limit", most, "blocks", offset=getattr(event, "offset", None)))
+            case BlockEnd() if event.index in self._texts:
+                self._close(self._texts.pop(event.index), out, complete=False)
+            case BlockEnd() if event.index in self._indexes:
+                index = self._indexes[event.index]
+                out.append(BlockEnd(index, msgspec.structs.replace(event.block, index=index)))
+            case _:
+                pass
+
     def _moved(self, event: Any) -> Event:
         index = getattr(event, "index", None)
         text = self._texts.get(index) if index is not None else None
@@ -108,8 +135,11 @@ class ThinkTags:
         moved: Event = event if new == index else msgspec.structs.replace(event, index=new)
         return moved
 
-    def _take_index(self) -> int:
+    def _take_index(self) -> int | None:
         index = self._next
+        if self._max_blocks is not None and index >= self._max_blocks:
+            self.full = True
+            return None
         self._next += 1
         return index
 
@@ -117,7 +147,7 @@ class ThinkTags:
         text.whole.add(piece)
         rest, at = text.held + piece, 0
         tag = _CLOSE if text.thinking else _OPEN
-        while (end := rest.find(tag, at)) >= 0:
+        while not self.full and (end := rest.find(tag, at)) >= 0:
             self._say(text, rest[at:end], out)
             self._close(text, out)
             text.seen += len(tag)
@@ -133,13 +163,17 @@ class ThinkTags:
             return
         if text.index is None:
             self._open(text, out)
-        assert text.index is not None
+        if text.index is None:
+            return
         text.pieces.add(piece)
         text.seen += len(piece)
         out.append(ReasoningDelta(text.index, piece) if text.thinking else TextDelta(text.index, piece))
 
     def _open(self, text: _Text, out: list[Event]) -> None:
-        text.index = text.latest = self._take_index()
+        index = self._take_index()
+        if index is None:
+            return
+        text.index = text.latest = index
         text.begin, text.pieces = text.seen, Pieces()
         kind: BlockKind = "reasoning" if text.thinking else "text"
         out.append(BlockStart(text.index, kind, text.choice, _META if text.thinking else text.meta))
@@ -168,7 +202,8 @@ class ThinkTags:
             return
         if text.index is None:
             self._open(text, out)
-        assert text.index is not None
+        if text.index is None:
+            return
         start, end = citation.start, citation.end
         if start is not None and end is not None:
             start, end = start - text.begin, end - text.begin

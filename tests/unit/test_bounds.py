@@ -331,3 +331,21 @@ def test_what_opens_no_block_is_held_within_the_limit_of_blocks(provider: str, p
     assert decoder.ended
     assert isinstance(events[-1], ErrorEvent)
     assert (events[-1].kind, events[-1].code) == ("limit", "blocks")
+
+
+TAGGED: dict[str, list[str]] = {
+    "in one piece": ["<think>a</think>b" * 9],
+    "a piece a block": ["<think>a</think>", "b"] * 9,
+    "a piece a letter": list("<think>a</think>b" * 9),
+}
+
+
+@pytest.mark.parametrize("pieces", TAGGED.values(), ids=TAGGED)
+def test_blocks_that_tags_make_count_against_the_limit_of_blocks(pieces: list[str]) -> None:
+    body = sse([*(chat({"content": piece}) for piece in pieces), chat(finish="stop"), "[DONE]"])
+    for size in (1, 1 << 20):
+        events, answer = by_decoder(cut(body, size), "openai-chat", think_tags=True, max_blocks=3)
+        assert isinstance(events[-1], ErrorEvent)
+        assert (events[-1].kind, events[-1].code, [e.type for e in events].count("error")) == ("limit", "blocks", 1)
+        assert [event.type for event in events].count("block_end") == len(answer.blocks) == 3
+        assert (answer.text, answer.reasoning, answer.outcome) == ("b", "a\n\na", "failed")
