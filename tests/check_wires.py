@@ -232,6 +232,16 @@ FAULTS: dict[str, tuple[str | None, str, bytes]] = {
         converse(at(CONVERSE, 3, "contentBlockStart", start={"poem": {}})),
     ),
     "converse: a type of event": ("unknown_type", "bedrock-converse", converse(before(CONVERSE, 2, {"news": {}}))),
+    "converse: a start of nothing": (
+        "wrong_type",
+        "bedrock-converse",
+        converse(at(CONVERSE, 3, "contentBlockStart", start={})),
+    ),
+    "converse: a delta of two kinds": (
+        "wrong_type",
+        "bedrock-converse",
+        converse(before(CONVERSE, 2, delta(text="a", citation={}))),
+    ),
     "converse: a member": ("unknown_member", "bedrock-converse", converse(at(CONVERSE, 1, "contentBlockDelta", x=1))),
     "converse: a member of a start": (
         "unknown_member",

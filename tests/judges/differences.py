@@ -86,6 +86,7 @@ REASONS: Final[Mapping[str, Reason]] = {
 
 READ: Final[Mapping[str, tuple[int, str]]] = {
     # an official client -> recordings that it makes an answer of, and what the others are
+    "boto3, ConverseStream": (9, "answers that fail, and one whose text has a start of nothing, which it refuses"),
     "anthropic": (34, "an answer that ends in an error"),
     "google-genai": (27, "answers that fail, blocked prompts, and JSON arrays, which it refuses"),
     "google-genai, Interactions": (

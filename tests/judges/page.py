@@ -17,9 +17,9 @@ HEAD: Final = """# Other clients as judges
 
 The tests give every recording that a client can read to that client and to streamfold, and compare the text, the tool
 calls, the stop reason and the input and output tokens of the first choice. The clients run as they are, behind a mock
-transport: `openai` (Chat Completions and Responses), `anthropic`, `google-genai` (`generateContent` and Interactions);
-and `litellm` and `pydantic-ai`, as far as they go. All differences are on this page, which is made from the table that
-the tests assert.
+transport: `openai` (Chat Completions and Responses), `anthropic`, `google-genai` (`generateContent` and Interactions),
+`boto3` (its reader of ConverseStream, by its model of the service); and `litellm` and `pydantic-ai`, as far as they go.
+All differences are on this page, which is made from the table that the tests assert.
 """
 
 

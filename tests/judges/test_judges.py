@@ -17,7 +17,7 @@ import pytest
 
 import streamfold
 from tests.conftest import SHARED
-from tests.evidence import captures
+from tests.evidence import captures, every_capture
 from tests.judges.differences import DIFFERENCES, READ, REASONS
 from tests.judges.page import PAGE, page
 from tests.judges.verdicts import JUDGES, Verdict, ours
@@ -25,6 +25,7 @@ from tests.judges.verdicts import JUDGES, Verdict, ours
 pytestmark = pytest.mark.filterwarnings("ignore")  # what the clients warn of is theirs
 
 CAPTURES = {name: (body, facts) for name, body, facts in captures(SHARED)}
+CAPTURES |= {name: (body, facts) for name, body, facts in every_capture(SHARED) if facts["family"] == "converse"}
 ROWS = [
     (judge, name)
     for judge, (family, *_) in JUDGES.items()

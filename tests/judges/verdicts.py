@@ -13,11 +13,15 @@ from importlib.metadata import version
 from typing import Any, Final, NamedTuple
 
 import anthropic
+import botocore
+import botocore.session
 import google.genai
 import httpx2
 import litellm
 import openai
 import pydantic_ai
+from botocore.eventstream import EventStream
+from botocore.parsers import EventStreamJSONParser
 from google.genai import types as google_types
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.lib.streaming.responses._responses import ResponseStreamState
@@ -215,6 +219,55 @@ def interactions(body: bytes) -> Verdict:
     )
 
 
+# -- boto3 ------------------------------------------------------------------------------------------------------------
+
+
+class _Body:
+    """What botocore reads a response from."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.body
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def converse_stream(body: bytes) -> Verdict:
+    """boto3's own reader of ConverseStream, by its model of the service; it gives events, and joins nothing."""
+    service = botocore.session.Session().get_service_model("bedrock-runtime")
+    shape = service.operation_model("ConverseStream").get_event_stream_output()
+    text, names, inputs, stop, usage = "", dict[int, str](), dict[int, str](), None, None
+    for event in EventStream(_Body(body), shape, EventStreamJSONParser(), "ConverseStream"):
+        match event:
+            case {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": call}}}:
+                if call.get("type") != "server_tool_use":
+                    names[index], inputs[index] = call["name"], ""
+            case {"contentBlockDelta": {"delta": {"text": piece}}}:
+                text += piece
+            case {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"toolUse": {"input": piece}}}}:
+                if index in inputs:
+                    inputs[index] += piece
+            case {"messageStop": {"stopReason": reason}}:
+                stop = reason
+            case {"metadata": {"usage": counted}}:
+                usage = counted
+            case _:
+                pass
+    if stop is None:
+        raise Unread
+    cached = ("cacheReadInputTokens", "cacheWriteInputTokens")
+    return Verdict(
+        text,
+        tuple((names[index], _arguments(inputs[index])) for index in names),
+        stop,
+        usage and usage["inputTokens"] + sum(usage.get(name, 0) for name in cached),
+        usage and usage["outputTokens"],
+    )
+
+
 def _not_legacy(body: bytes) -> None:
     """The legacy completions endpoint is another one to the frameworks."""
     if b'"text_completion"' in body:
@@ -290,6 +343,7 @@ class Judge(NamedTuple):
 
 
 JUDGES: Final[Mapping[str, Judge]] = {
+    f"boto3 {botocore.__version__}, ConverseStream": Judge("converse", converse_stream),
     f"openai {openai.__version__}, Chat Completions": Judge("chat", chat_completions),
     f"openai {openai.__version__}, Responses": Judge("responses", responses),
     f"anthropic {anthropic.__version__}": Judge("anthropic", messages),

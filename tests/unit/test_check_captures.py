@@ -22,7 +22,7 @@ FAULTS: dict[str, set[str]] = {
     "anthropic/sdk-tool-input-cut-at-max-tokens-no-block-stop.sse": {"no_blank_line", "not_closed"},
     "anthropic/sdk-tool-use.sse": {"no_blank_line"},
     "anthropic/syn-spliced-message-start.sse": {"restarted"},
-    "bedrock-converse/rf-tool-no-args.bin": {"order"},  # framed again from a list of events in another order
+    "bedrock-converse/rf-tool-no-args.bin": {"order", "wrong_type"},  # framed again from a list of other events
     "gemini-sse/gold-prompt-blocked-safety-googleai.sse": {"no_blank_line"},
     "gemini-sse/gold-prompt-blocked-with-message.sse": {"no_blank_line"},
     "gemini-sse/gold-quotes-escaped.sse": {"no_blank_line", "truncated"},

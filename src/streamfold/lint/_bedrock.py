@@ -89,6 +89,7 @@ class ConverseCheck(SurfaceCheck):
     def _block_start(self, members: Members) -> None:
         self._late("a block")
         start = object_of(members.get("start"))
+        self._one_of("contentBlockStart", start)
         kind = next((name for name in start if name in _STARTED), "")
         for name in start.keys() - _STARTED:
             self.report("unknown_type", f"a block starts as {shown(name)}")
@@ -99,6 +100,7 @@ class ConverseCheck(SurfaceCheck):
 
     def _block_delta(self, members: Members) -> None:
         self._late("a delta")
+        self._one_of("contentBlockDelta", object_of(members.get("delta")))
         for name in object_of(members.get("delta")):
             kind = _KIND_OF.get(name)
             if kind is None:
@@ -110,6 +112,11 @@ class ConverseCheck(SurfaceCheck):
             of = self._blocks.at(index, kind, f"a delta of type {shown(name)}")
             if of and name not in DELTAS[of]:
                 self.report("wrong_delta", f"a delta of type {shown(name)} comes in a block of {shown(of)}")
+
+    def _one_of(self, what: str, union: Members) -> None:
+        """boto3 refuses a union that has none of its members, or several."""
+        if len(union) != 1:
+            self.report("wrong_type", f"a {what} has {len(union)} members where one is due")
 
     def _block_stop(self, members: Members) -> None:
         self._blocks.stop(members.get("contentBlockIndex"), "a contentBlockStop")
