@@ -351,6 +351,7 @@ class StreamAccumulator:
             events = [event for event in events if type(event) not in _OF_OPEN_BLOCKS]
         push = self._push
         kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
+        usage: Usage | None = None
         event: Any
         for event in events:
             if type(event) is kind and event.index == index:
@@ -363,15 +364,20 @@ class StreamAccumulator:
                 if event.part == part:
                     tail.append(event.text)
                     continue
-            if type(event) is Usage:  # between two pieces, where the provider repeats its totals
-                push(event)
+            if type(event) is Usage:  # some providers send it with every piece: of many the last one counts
+                usage = event
                 continue
             if len(tail) > MANY:
                 self._roll()
+            if usage is not None:
+                push(usage)
+                usage = None
             push(event)
             kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
         if len(tail) > MANY:
             self._roll()
+        if usage is not None:
+            push(usage)
 
     def close(self, outcome: Outcome = "cancelled") -> None:
         """No more events will come: what is open is closed as incomplete. Does nothing once the answer has ended.
