@@ -339,16 +339,16 @@ class StreamAccumulator:
         elif self._outcome == "open" or type(event) is Start or (self.late and type(event) in _LATE):
             handler(self, event)
 
-    def extend(self, events: Iterable[Event], *, ended: bool = False) -> None:
+    def extend(self, events: Iterable[Event], *, named: bool = False) -> None:
         """Fold events in, in order.
 
         Args:
             events: Which.
-            ended: They reach to the end of an answer whose blocks are all closed by name and whose calls nobody
-                cancelled. What closes a block holds all of it, so the pieces need not be looked at.
+            named: They are of an answer whose blocks are all closed by name, once, and whose calls nobody cancels.
+                What closes a block holds all of it, so what came of it before need not be looked at.
         """
-        if ended:
-            events = [event for event in events if type(event) not in _OF_OPEN_BLOCKS]
+        if named:
+            events = _without_what_ends_hold(list(events))
         push = self._push
         kind, index, part, tail = self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces.tail
         usage: Usage | None = None
@@ -732,6 +732,14 @@ class StreamAccumulator:
         if self._hot_index >= 0:
             self._note()
             self._hot_kind, self._hot_index, self._hot_pieces, self._hot_seen = None, -1, Pieces(), 0
+
+
+def _without_what_ends_hold(events: list[Event]) -> list[Event]:
+    """The events without those of blocks that they close."""
+    closed = {event.index for event in events if type(event) is BlockEnd}
+    if not closed:
+        return events
+    return [event for event in events if type(event) not in _OF_OPEN_BLOCKS or event.index not in closed]  # type: ignore[union-attr]
 
 
 def _is_cancelled(block: _Open | Block | None) -> bool:

@@ -587,7 +587,7 @@ class StreamDecoder:
         waiting, begin, end = self._waiting, self._folded, len(self._waiting) - left
         if end > begin:
             news = waiting[begin:end] if begin or left else waiting
-            self._accumulator.extend(news, ended=self.ended and not left and not lives)
+            self._accumulator.extend(news, named=not lives)
             if 2 * end < len(waiting):
                 self._folded = end
             else:  # not before half of it is: each is moved once or twice, however often somebody looks
