@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 import msgspec
 
 from streamfold import limits
-from streamfold.blocks import Citation, Executor, JSONText, ToolCallState, TranscriptSource
+from streamfold.blocks import Citation, Executor, JSONText, ToolCallBlock, ToolCallState, TranscriptSource
 from streamfold.errors import UsageError
 from streamfold.events import (
     BlockEnd,
@@ -506,6 +506,59 @@ class Answer:
         self.open[index] = call
         self.out.append(ToolCallStart(index, own_id, name, kind, executor, choice, compact(meta) if meta else None))
         return call
+
+    def whole_call(
+        self,
+        id: object,  # noqa: A002 - the vocabulary's own name
+        name: str,
+        arguments: str,
+        *,
+        kind: str = "function",
+        executor: Executor = "client",
+        is_text: bool = False,
+        choice: int = 0,
+        meta: dict[str, Any] | None = None,
+        incomplete: bool = False,
+    ) -> str:
+        """What :meth:`open_call` and :meth:`finish_call` say of a call that comes in one piece, in one step; its id.
+
+        ``is_text``: the arguments are no JSON.
+        """
+        index = self._next_index
+        if index >= self._block_limit:
+            self._too_many()
+        self._next_index = index + 1
+        if type(id) is str and id not in ("", "null"):
+            own_id = id if id.isascii() else sanitize(id)
+        else:
+            own_id = self._made_up_id(index)
+            meta = {**(meta or {}), "synthetic_id": True}
+        self._calls += 1
+        name, told = sanitize(name), sanitize(str(arguments))
+        whole = "{}" if not (is_text or incomplete) and (not told or told.isspace()) else told
+        valid = not incomplete and (is_text or is_json(whole, self.max_depth))
+        state: ToolCallState = "provider"
+        if executor == "client":
+            self._calling[choice] = self._calling.get(choice, 0) + 1
+            state = "ready" if valid else "invalid"
+        json_meta = compact(meta) if meta else None
+        out = self.out
+        out.append(ToolCallStart(index, own_id, name, kind, executor, choice, json_meta))
+        if told:
+            out.append(ToolCallDelta(index, own_id, told))
+        out.append(ToolCallDone(index, own_id, name, whole, valid, executor))
+        block = ToolCallBlock(index, own_id, name, whole, kind, executor, state, choice, not incomplete, json_meta)
+        out.append(BlockEnd(index, block))
+        return own_id
+
+    def whole_block(
+        self, kind: BlockKind, make: MakeBlock, meta: dict[str, Any] | None = None, choice: int = 0
+    ) -> None:
+        """A block that comes in one piece: what opens it and what ends it."""
+        index = self._take_index()
+        json_meta = compact(meta) if meta else None
+        self.out.append(BlockStart(index, kind, choice, json_meta))
+        self.out.append(BlockEnd(index, make(index, True, json_meta)))
 
     def calls_client(self, choice: int = 0) -> None:
         """The choice asks the caller to act, which makes its plain stop a tool use."""

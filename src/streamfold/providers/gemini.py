@@ -571,7 +571,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         def make(index: int, complete: bool, meta: JSONText | None) -> Block:
             return OtherBlock(index, kind, raw, state.index, complete, meta)
 
-        self.answer.close(self.answer.open_whole("other", make, None, state.index))
+        self.answer.whole_block("other", make, None, state.index)
 
     def _meta(self, state: _OpenCandidate, part: Members, name: str, value: Members, *held: str) -> Members | None:
         """What a part says beside the members that its block holds."""
@@ -596,6 +596,9 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 self._nobodys(has_arguments=bool(members.get("args") or members.get("partialArgs")))
                 return
             meta = self._meta(state, part, "functionCall", members, *_OF_A_CALL)
+            if not members.get("partialArgs") and members.get("willContinue") is not True:
+                self._whole_call(state, id_, name, members.get("args"), meta)
+                return
             call = self._open_call(state, id_, name, meta)
         elif len(part) > 1:
             beside = _beside(part)
@@ -621,6 +624,11 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 self._nobodys(has_arguments=bool(piece.args or piece.partial_args))
                 return
             self._leave(state)
+            if not (piece.partial_args or piece.will_continue):
+                if beside:
+                    self._sign(beside)
+                self._whole_call(state, piece.id, piece.name, piece.args, beside)
+                return
             call = self._open_call(state, piece.id, piece.name, beside)
         elif beside:
             call.meta = {**(call.meta or {}), **beside}
@@ -651,6 +659,12 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         whole = args if args or (args is not None and call.is_empty()) else None
         self._finish_call(state, None if whole is None else compact(whole))
 
+    def _whole_call(self, state: _OpenCandidate, id_: str, name: str, args: Any, meta: Members | None) -> None:
+        """A call that comes in one piece, as nearly all do."""
+        self._calling = None
+        text = "" if args is None else compact(args)
+        self.answer.whole_call(id_, name, text, choice=state.index, meta=meta, incomplete=state.malformed)
+
     def _open_call(self, state: _OpenCandidate, id_: str, name: str, meta: Members | None) -> OpenCall:
         call = state.call = self.answer.open_call(id_, name, choice=state.index, meta=meta)
         state.arguments, self._calling = None, state
@@ -679,7 +693,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
     def _executable_code(self, state: _OpenCandidate, part: Members, value: Any) -> None:
         members = _object(value)
         meta = self._meta(state, part, "executableCode", members, "code", "id")
-        state.code_call = self._run(state, members, "code_execution", text_of(members.get("code")), meta, is_json=False)
+        state.code_call = self._run(state, members, "code_execution", text_of(members.get("code")), meta, is_text=True)
 
     def _server_call(self, state: _OpenCandidate, part: Members, value: Any) -> None:
         members = _object(value)
@@ -695,13 +709,18 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         arguments: str,
         meta: Members | None,
         *,
-        is_json: bool = True,
+        is_text: bool = False,
     ) -> str:
-        call = self.answer.open_call(
-            members.get("id"), kind, kind=kind, executor="provider", is_json=is_json, choice=state.index, meta=meta
+        return self.answer.whole_call(
+            members.get("id"),
+            kind,
+            arguments,
+            kind=kind,
+            executor="provider",
+            is_text=is_text,
+            choice=state.index,
+            meta=meta,
         )
-        self.answer.finish_call(call, arguments)
-        return call.id
 
     def _code_result(self, state: _OpenCandidate, part: Members, value: Any) -> None:
         members = _object(value)
@@ -740,7 +759,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             return ToolResultBlock(index, call_id, name, text, is_error, state.index, complete, meta)
 
         # Which member the result stood in is not to be told from the block.
-        self.answer.close(self.answer.open_whole("tool_result", make, {member: {}, **meta}, state.index))
+        self.answer.whole_block("tool_result", make, {member: {}, **meta}, state.index)
 
     # -- ends, totals -------------------------------------------------------------------------------------------------
 
