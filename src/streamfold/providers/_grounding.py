@@ -63,8 +63,10 @@ class Sources:
         if not isinstance(metadata, dict) or not metadata or self._last.get(member) == metadata:
             return False
         self._last[member] = metadata
-        self._follow()
-        for claim in _CLAIMS[member](metadata):
+        claims = [claim for claim in _CLAIMS[member](metadata) if claim not in self._known]
+        if claims:
+            self._follow()
+        for claim in claims:
             if claim not in self._known:
                 self._known.add(claim)
                 if not self._placed(claim):
