@@ -734,12 +734,12 @@ class StreamAccumulator:
             self._hot_kind, self._hot_index, self._hot_pieces, self._hot_seen = None, -1, Pieces(), 0
 
 
-def _without_what_ends_hold(events: list[Event]) -> list[Event]:
+def _without_what_ends_hold(events: list[Any]) -> list[Event]:
     """The events without those of blocks that they close."""
     closed = {event.index for event in events if type(event) is BlockEnd}
     if not closed:
         return events
-    return [event for event in events if type(event) not in _OF_OPEN_BLOCKS or event.index not in closed]  # type: ignore[union-attr]
+    return [event for event in events if type(event) not in _OF_OPEN_BLOCKS or event.index not in closed]
 
 
 def _is_cancelled(block: _Open | Block | None) -> bool:

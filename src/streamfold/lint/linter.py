@@ -494,7 +494,7 @@ _EVENTS: Final[Mapping[type[Event], Callable[[Linter, Any], None]]] = {
 class _Forgetful(StreamAccumulator):
     """Folds nothing: nobody asks a linter for the answer."""
 
-    def extend(self, events: Iterable[Event], *, ended: bool = False) -> None:
+    def extend(self, events: Iterable[Event], *, named: bool = False) -> None:
         """Nothing is kept."""
 
 
