@@ -108,11 +108,16 @@ class ArgumentsByPath:
             text = _QUOTED(piece)[1:-1]
         else:
             name, opened = path[2:], self._open
-            if path[:2] != "$." or not name.isidentifier() or len(opened) != 1 or name in opened[0].names:
+            if path[:2] != "$." or not name.isidentifier() or len(opened) > 1 or (opened and name in opened[0].names):
                 return ""
+            if opened:
+                between = '","' if self._string else ',"'
+            else:
+                between = '{"'
+                opened.append(_Container("$", is_list=False))
             opened[0].names.add(name)
             opened[0].count += 1
-            text = ('","' if self._string else ',"') + name + '":' + _QUOTED(piece)[:-1]
+            text = between + name + '":' + _QUOTED(piece)[:-1]
         if ends:
             self._string = ""
             self._unended.discard(path)
