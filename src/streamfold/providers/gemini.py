@@ -283,14 +283,14 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         """There is no other."""
 
     def _read_run(self, payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
-        """Read chunks that are one more piece of the text before, or of the arguments, as :meth:`_read_chunk` would.
+        """Read chunks that are one more piece of text, of thoughts or of arguments, as :meth:`_read_chunk` would.
 
-        See :data:`More`; but a chunk that brings new totals too adds two events. A chunk that is read and says more
-        waits for :meth:`_mean`.
+        See :data:`More`; but a chunk that brings new totals too, or turns from thoughts to text, adds more events. A
+        chunk that is read and says more waits for :meth:`_mean`.
         """
         answer, flow, calling = self.answer, self._flowing, self._calling
         named = answer.id is not None and answer.model is not None
-        spans, known, last = answer.spans, len(answer.spans), self._totals
+        out, spans, last = answer.out, answer.spans, self._totals
         tail = [] if flow is None else flow.pieces.tail
         for payload in payloads:
             if type(payload) is not bytes:
@@ -326,7 +326,6 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             if (
                 flow is None
                 or not piece
-                or (part.thought is True) is not flow.thought
                 or candidate.finish_reason is not None
                 or part.thought_signature is not None
                 or candidate.index != flow.index
@@ -336,12 +335,19 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 if memoryview(totals).nbytes < self._shallow:  # else they may nest too deep
                     self._ahead = chunk
                 break
+            turns = (part.thought is True) is not flow.thought
+            if turns and answer.is_full():
+                break
             usage = None
             if totals != last and totals != _ABSENT:
                 usage = self._plain_usage(totals)
                 if usage is None:
                     break
                 last = totals
+            before = len(out)
+            if turns:
+                self._turn_to(flow, thought=not flow.thought)
+                self._flowing, tail = flow, flow.pieces.tail
             tail.append(piece)
             if len(tail) > MANY:
                 flow.pieces.roll()
@@ -350,10 +356,12 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             if usage is not None and usage != answer.usage:
                 answer.usage = usage
                 add(usage)
-                spans.append((len(answer.out) - 2, 2))
+            count = len(out) - before
+            if count != 1:
+                spans.append((before, count))
+                answer.surplus += count - 1
         else:
             payload = END
-        answer.surplus += len(spans) - known
         return payload
 
     def _names(self, chunk: _HotChunk) -> bool:
@@ -811,7 +819,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             read = _PLAIN_COUNT(totals)
             text = JSONText(totals, "utf-8")
             if "\n" in text or "\r" in text:
-                text = JSONText(msgspec.json.format(bytes(totals), indent=-1).decode())
+                text = JSONText(msgspec.json.format(totals, indent=-1).decode())
         except DECODE_ERRORS:
             return None
         if len(text) >= self._shallow:  # they may nest too deep
