@@ -635,10 +635,6 @@ class Answer:
         self._held += 1
         self.hold(self._held)
 
-    def is_full(self) -> bool:
-        """Whether the next block that opens is one too many."""
-        return self._next_index >= self._block_limit
-
     def _take_index(self) -> int:
         index = self._next_index
         if index >= self._block_limit:

@@ -336,7 +336,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                     self._ahead = chunk
                 break
             turns = (part.thought is True) is not flow.thought
-            if turns and answer.is_full():
+            if turns and answer.is_full(0):
                 break
             usage = None
             if totals != last and totals != _ABSENT:
