@@ -71,6 +71,7 @@ BY_FIRST_BYTE: Final = {
     **dict.fromkeys(b"\0\1", "eventstream"),  # of the length of a message, which is 24 MiB at most
 }
 """Which framing the first byte that is no blank tells; ``sse`` where it is none of these."""
+_FIRST_LETTERS: Final = b"de"  # of what nearly every event stream begins with
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # how gzip and zstandard begin
@@ -268,23 +269,23 @@ class StreamDecoder:
                 plain = self._parser.fault is None
             if not plain:
                 return self._hand_out(self._read_taken(payloads), len(data))
-        answer, more = normalizer.answer, normalizer.more
-        if self._looked_at:
+        answer, more, looked_at = normalizer.answer, normalizer.more, self._looked_at
+        if looked_at:
             self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature, True)
         events: list[Event] = []
-        answer.out = events
         if answer.spans:
             answer.begin(events)
         left = iter(payloads)
-        payload = next(left, END) if more is None else more(left, events.append)
+        payload = None if more is None else more(left, events.append)
         if payload is not END:  # what is left is no more of the same
-            normalizer.read(chain((payload,), left), events, None)
+            answer.out = events
+            normalizer.read(left if payload is None else chain((payload,), left), events, None)
             if answer.ended:
                 self._end()
                 self._word(events)
         waiting = self._waiting
         waiting += events
-        if self._looked_at:
+        if looked_at:
             self._batch, self._payloads, self._spans = events, payloads, answer.spans
             if len(waiting) > _FOLD_AT:
                 self._fold(len(events))
@@ -709,7 +710,9 @@ class StreamDecoder:
         self._forget_batch()
         if self.ended or (not data and data != {}):
             return []
-        if isinstance(data, bytes) and len(self._body) < _BODY and not (self._seen and self._sse):
+        if not self._body and type(data) is bytes and data[0] in _FIRST_LETTERS:
+            self._body = data[:_BODY]
+        elif isinstance(data, bytes) and len(self._body) < _BODY and not (self._seen and self._sse):
             body = self._body + data
             mark = _BOM if body.startswith(_BOM) else b""
             self._body = (mark + body[len(mark) :].lstrip(_SPACE))[:_BODY]
@@ -724,6 +727,11 @@ class StreamDecoder:
 
         Of the blanks before it only those of its own line mean anything to any framing; of endless ones not even all.
         """
+        if not (self._head or self._skipped) and data[0] in _FIRST_LETTERS:
+            self._begin_framing("sse" if self._framing == "auto" else self._framing)
+            if self._sse is not None:
+                self._sse.begin_at(0)
+            return data
         data = self._head + data
         if not self._skipped:
             if _BOM.startswith(data):

@@ -129,26 +129,29 @@ class PullStream(Generic[T]):
         self._started = True
         try:
             yield self._batch  # what another stream read of the same answer and never handed out
-            while not stage.ended:
-                try:
-                    chunk = next(chunks)
-                except StopIteration:
-                    break
-                except BaseException as fault:
+            reading = not stage.ended
+            try:
+                for chunk in chunks if reading else ():
+                    reading = False  # what is raised from here on is not the source's
+                    if self._closed:  # while it was read
+                        return
+                    items = feed(chunk)
+                    if items:
+                        self._batch = batch = iter(items)
+                        yield batch
+                        if len(chunk) > MUCH or len(items) > MANY_ITEMS:
+                            items.clear()
+                            stage.release()
+                    if stage.ended:
+                        break
+                    reading = True
+            except BaseException as fault:
+                if reading:
                     if isinstance(fault, Exception):
                         yield self._handing_out(stage.close("cut"))
                     with suppress(Exception):  # what is wrong is what the source raised first
                         self._finish()
-                    raise
-                if self._closed:  # while it was read
-                    return
-                items = feed(chunk)
-                if items:
-                    self._batch = batch = iter(items)
-                    yield batch
-                    if len(items) > MANY_ITEMS or len(chunk) > MUCH:
-                        items.clear()
-                        stage.release()
+                raise
             if not self._closed and (items := stage.close("eof")):
                 yield self._handing_out(items)
             if stage.fault is not None:

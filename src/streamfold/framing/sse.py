@@ -112,7 +112,7 @@ class SSEParser:
     _at_start = True  # a byte order mark may still come
     _begin = 0  # where the stream began, from its start
     _skip_lf = False  # the last line ended in CR: a LF that comes next is its other half
-    _clean = False  # nothing is open or held: the next read begins a frame
+    _room = -1  # bytes that the next read may have to take the short way: none where something is open or held
     _usual = b"data: "  # what stood before the payload of the last read that was one frame
     _closed = False
     # of the frame that is open, where the general reader has begun it
@@ -199,9 +199,9 @@ class SSEParser:
 
         Where there is none, nothing was fed: the read has still to be taken.
         """
-        if not self._clean:
-            return None
         size, usual = len(data), self._usual
+        if size > self._room:
+            return None
         if not data.startswith(usual):
             usual = _head_of(data)
             if not usual:
@@ -209,14 +209,10 @@ class SSEParser:
             self._usual = usual
         start = len(usual)
         end = data.find(b"\n", start)
-        if end == size - 2 and data[-1] == _LF and _CR not in data:
-            pass
-        elif end == size - 3 and data[-4:] == b"\r\n\r\n" and data.find(b"\r") == end - 1:  # Gemini, and sse-starlette
-            end -= 1
-        else:
-            return None
-        if size > self._limit:
-            return None
+        if end != size - 2 or data[-1] != _LF or _CR in data:
+            if end != size - 3 or data[-4:] != b"\r\n\r\n" or data.find(b"\r") != end - 1:
+                return None
+            end -= 1  # Gemini, and sse-starlette
         self._position += size
         self._block = data
         payloads = self._payloads = [data[start:end]]
@@ -232,13 +228,16 @@ class SSEParser:
             raise UsageError("the parser is closed")
         if data and self.fault is None:
             self._take_whole(self._without_bom(data) if self._at_start else data)
-        self._clean = self.fast and self.ids is None and not (self._held or self._inside or self._at_start)
+        clean = self.fast and self.ids is None and not (self._held or self._inside or self._at_start)
+        self._room = self._limit if clean else -1
         return self._payloads
 
     def begin_at(self, offset: int) -> None:
         """The stream began so many bytes before what is fed first: nothing but blank lines, and perhaps its mark."""
         self._position = self._begin = offset
         self._at_start = False
+        if self.fast:
+            self._room = self._limit
 
     def finish(self, how: str) -> list[bytes]:
         """Declare the end: ``"eof"`` delivers an open frame, ``"cut"`` and ``"cancel"`` drop it."""
@@ -250,7 +249,7 @@ class SSEParser:
             self._read_tail()
         elif self.fault is None and how == "cut":
             self._read_lines(b"")  # lines that are whole were sent, whatever became of the rest
-        self._held, self._data, self._inside, self.fast, self._clean = [], [], False, False, False
+        self._held, self._data, self._inside, self.fast, self._room = [], [], False, False, -1
         return self._payloads
 
     def release(self) -> None:
@@ -504,10 +503,10 @@ class SSEParser:
 
 def _head_of(frame: bytes) -> bytes:
     """What stands before the payload of a frame of one plain shape; nothing if it is of no such shape."""
-    if frame[:6] == b"data: ":
-        return frame[:6]
-    start = frame.find(b"\n") + 7
-    return frame[:start] if frame[:7] == b"event: " and frame[start - 6 : start] == b"data: " else b""
+    if frame.startswith(b"event: "):
+        start = frame.find(b"\n") + 7
+        return frame[:start] if frame.startswith(b"data: ", start - 6) else b""
+    return b"data: " if frame.startswith(b"data: ") else b""
 
 
 def _split(block: bytes) -> list[bytes] | None:

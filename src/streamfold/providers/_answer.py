@@ -153,13 +153,15 @@ class Answer:
     def pair(self, out: list[Event], *, known: bool) -> None:
         """A payload was read that caused other than one event, or that was the first: let it and the answer show."""
         before = self.before
-        if len(out) == before and not self.meant:
+        count = len(out) - before
+        if not count and not self.meant:
             self.raw(known=known)
+            count = len(out) - before
         if not self.started:
             self.started = True
             self._remember_first()
             out.insert(before, Start(self.surface, self.id, self.model))
-        count = len(out) - before
+            count += 1
         if count != 1:
             self.spans.append((before, count))
             self.surplus += count - 1
@@ -178,8 +180,10 @@ class Answer:
         if type(model) is str and model and model != known_model:
             self.model = model if model.isascii() else sanitize(model)
         if not self.started:
-            self._remember_first()
-            self._ensure_started()
+            self.started = True
+            if self.id is None:
+                self._remember_first()
+            self.out.insert(self.before, Start(self.surface, self.id, self.model))
         elif self.id != known_id or self.model != known_model:
             self.out.append(Start(self.surface, self.id, self.model))
 
@@ -237,7 +241,10 @@ class Answer:
         self._ensure_started()
         if self.open:
             self.cut_all()
-        stops = tuple([self._resolved(self.stops[choice]) for choice in sorted(self.stops)])
+        told, resolved = self.stops, self._resolved
+        stops = (
+            (resolved(told[0]),) if len(told) == 1 and 0 in told else tuple([resolved(told[n]) for n in sorted(told)])
+        )
         first = stops[0] if stops and stops[0].choice == 0 else Stop()
         self.out.append(Done(first.reason, first.raw, first.stop_sequence, stops))
         self._end()

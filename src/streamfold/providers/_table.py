@@ -184,15 +184,14 @@ class BaseNormalizer:
             out: Where its events go.
             more: The short way to try first; None where the first payload is known to be none of its.
         """
-        if out is not self.answer.out:  # else the batch has begun
-            self.answer.begin(out)
-        self._read(payloads if self.unwrap is None else map(self.unwrap, payloads), out, more)
-
-    def _read(self, payloads: Iterator[Payload], out: list[Event], more: More | None) -> None:
         answer = self.answer
-        add, mean = out.append, self._mean
+        if out is not answer.out:  # else the batch has begun
+            answer.begin(out)
+        if self.unwrap is not None:
+            payloads = map(self.unwrap, payloads)
+        mean = self._mean
         while not answer.ended:
-            payload = next(payloads, END) if more is None else more(payloads, add)
+            payload = next(payloads, END) if more is None else more(payloads, out.append)
             if payload is END:
                 return
             before = answer.before = len(out)

@@ -63,6 +63,8 @@ def merge(before: Members | None, now: Members) -> Members:
     """Running totals after a newer object: one with its own total replaces, one without adds what it knows."""
     if before is None or whole(now.get("total_tokens")) is not None:
         return now
+    if _MERGED.isdisjoint(map(type, now.values())):
+        return before | now
     merged = dict(before)
     for name, value in now.items():
         old = merged.get(name)
@@ -71,6 +73,9 @@ def merge(before: Members | None, now: Members) -> Members:
         elif value is not None or name not in merged:
             merged[name] = value
     return merged
+
+
+_MERGED: Final = frozenset({dict, type(None)})  # what does not simply take the place of what was there
 
 
 def read(members: Members, places: Places = CHAT) -> Usage | None:

@@ -94,6 +94,8 @@ def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: 
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or not _SHORT < len(payload) <= size:
                 return payload
@@ -106,8 +108,6 @@ def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: 
                 return payload
             tail.append(piece)
             add(say(piece))
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         return END
 
     return more
@@ -286,8 +286,8 @@ class AnthropicNormalizer(BaseNormalizer):
             answer.raw(index=None if block is None else block.index, known=handler is not None or not delta.type)
 
     def _content_block_stop(self, event: _Event) -> None:
-        index = event.index
-        block = self._by_index.pop(index, None) if type(index) is int else None
+        index, by_index = event.index, self._by_index
+        block = by_index.pop(index, None) if type(index) is int else None
         if block is None:  # no such index, or none at all: the block that was opened last
             block = self._block_at(_key(index))
             if block is not None:
@@ -296,7 +296,7 @@ class AnthropicNormalizer(BaseNormalizer):
                 self.answer.raw()
             return
         self.more = None
-        self._latest = next(reversed(self._by_index.values())) if self._by_index else None
+        self._latest = next(reversed(by_index.values())) if by_index else None
         if type(block) is OpenCall:
             self._finish_call(block)
         else:
@@ -590,18 +590,30 @@ _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None
 
 def _read_totals(members: Members) -> Usage | None:
     """Cached input is counted beside ``input_tokens`` here; in the vocabulary it is part of it."""
-    whole, get = _usage.whole, members.get
+    get = members.get
+    counts = (
+        get("input_tokens"),
+        get("output_tokens"),
+        get("total_tokens"),
+        get("cache_read_input_tokens"),
+        get("cache_creation_input_tokens"),
+    )
+    if not _COUNTS.issuperset(map(type, counts)):
+        counts = tuple(map(_usage.whole, counts))
+    tokens_in, tokens_out, total, cache_read, cache_write = counts
     details = get("output_tokens_details")
-    reasoning = whole(cast("Members", details).get("thinking_tokens")) if isinstance(details, dict) else None
+    reasoning = _usage.whole(cast("Members", details).get("thinking_tokens")) if isinstance(details, dict) else None
     cost = _usage.cost_usd(members) if "cost" in members or "cost_in_usd_ticks" in members else None
-    tokens_in, tokens_out, total = whole(get("input_tokens")), whole(get("output_tokens")), whole(get("total_tokens"))
-    cache_read, cache_write = whole(get("cache_read_input_tokens")), whole(get("cache_creation_input_tokens"))
     if tokens_in is not None:
         tokens_in += (cache_read or 0) + (cache_write or 0)
         if total is None and tokens_out is not None:
             total = tokens_in + tokens_out
-    usage = Usage(tokens_in, tokens_out, total, reasoning, cache_read, cache_write, cost_usd=cost, raw=compact(members))
-    return None if usage == Usage(raw=usage.raw) else usage
+    elif tokens_out is total is cache_read is cache_write is reasoning is cost:  # nothing is reported
+        return None
+    return Usage(tokens_in, tokens_out, total, reasoning, cache_read, cache_write, cost_usd=cost, raw=compact(members))
+
+
+_COUNTS: Final = frozenset({int, type(None)})
 
 
 def _read(reader: Reader[Any], raw: msgspec.Raw) -> Any:

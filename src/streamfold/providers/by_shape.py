@@ -203,7 +203,7 @@ class AutoNormalizer(BaseNormalizer):
         out = self._out = answer.begin([])
         for number, payload in enumerate(batch):
             if self._unknown or answer.ended:
-                self._read(iter((payload,)), out, None)
+                super().read(iter((payload,)), out, None)
                 continue
             before = len(out)
             self._look(self._hold(payload, number))
@@ -322,7 +322,7 @@ class AutoNormalizer(BaseNormalizer):
         spans, surplus, names, offsets = list(answer.spans), answer.surplus, answer.name_of, answer.offset_of
         for waiting in held:
             answer.name_of, answer.offset_of = _always(waiting.name), _always(waiting.offset)
-            self._read(iter((waiting.payload,)), self._out, None)
+            super().read(iter((waiting.payload,)), self._out, None)
         answer.spans, answer.surplus, answer.name_of, answer.offset_of = spans, surplus, names, offsets
 
 
