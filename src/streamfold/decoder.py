@@ -273,12 +273,12 @@ class StreamDecoder:
         if looked_at:
             self._before = (normalizer.next_sequence, normalizer.last_event_id, answer.id, answer.last_signature, True)
         events: list[Event] = []
+        answer.out = events
         if answer.spans:
             answer.begin(events)
         left = iter(payloads)
         payload = None if more is None else more(left, events.append)
         if payload is not END:  # what is left is no more of the same
-            answer.out = events
             normalizer.read(left if payload is None else chain((payload,), left), events, None)
             if answer.ended:
                 self._end()

@@ -81,13 +81,14 @@ class _InputEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block
     delta: _InputDelta
 
 
+_REFUSED: Final = (*DECODE_ERRORS, TypeError)  # TypeError: of a payload that came decoded
 _SHORT: Final = 64  # bytes: no delta is as short, stops and pings are, and a decode that is refused costs 0.7 µs
 _TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
 _THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
 _INPUT: Final = msgspec.json.Decoder(_InputEvent).decode
 
 
-def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: Pieces, size: int) -> More:
+def _more(decode: Callable[[Any], Any], wire_index: object, say: Say, pieces: Pieces, size: int) -> More:
     """Reads more deltas of the block at that index. A payload that nests too deep has more than ``size`` bytes."""
 
     tail = pieces.tail_to_add_to()
@@ -97,11 +98,11 @@ def _more(decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: 
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if type(payload) is not bytes or not _SHORT < len(payload) <= size:
+            if not _SHORT < len(payload) <= size:
                 return payload
             try:
                 event = decode(payload)
-            except DECODE_ERRORS:
+            except _REFUSED:
                 return payload
             piece = event.delta.piece
             if not piece or event.index != wire_index:
@@ -591,7 +592,7 @@ _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None
 def _read_totals(members: Members) -> Usage | None:
     """Cached input is counted beside ``input_tokens`` here; in the vocabulary it is part of it."""
     get = members.get
-    counts = (
+    counts: tuple[Any, ...] = (
         get("input_tokens"),
         get("output_tokens"),
         get("total_tokens"),

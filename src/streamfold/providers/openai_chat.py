@@ -55,7 +55,8 @@ _ABSENT: Final = (
     *("tool_calls", "function_call", "audio", "images", "annotations"),
     *("reasoning_details", "thinking_blocks", "reasoning_encrypted"),
 )
-Decode: TypeAlias = Callable[[bytes], Any]
+_REFUSED: Final = (*DECODE_ERRORS, TypeError)  # TypeError: of a payload that came decoded
+Decode: TypeAlias = Callable[[Any], Any]
 
 
 def _struct(name: str, fields: list[Any], **settings: Any) -> Any:
@@ -140,19 +141,17 @@ def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if type(payload) is not bytes or len(payload) > size:
+            if len(payload) > size:
                 return payload
             try:
                 choice = decode(payload).choices[0]
-            except DECODE_ERRORS:
+            except _REFUSED:
                 return payload
             piece = (choice.delta or choice).piece  # a legacy completion has no delta
             if not piece:
                 return payload
             tail.append(piece)
             add(say(piece))
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         return END
 
     return more
@@ -166,11 +165,11 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if type(payload) is not bytes or len(payload) > size:
+            if len(payload) > size:
                 return payload
             try:
                 delta = decode(payload).choices[0].delta
-            except DECODE_ERRORS:
+            except _REFUSED:
                 return payload
             piece = delta.piece
             details = delta.reasoning_details
@@ -178,8 +177,6 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
                 return payload
             tail.append(piece)
             add(say(piece))
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         return END
 
     return more
@@ -193,19 +190,17 @@ def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if type(payload) is not bytes or len(payload) > size:
+            if len(payload) > size:
                 return payload
             try:
                 fragment = decode(payload).choices[0].delta.piece[0]
-            except DECODE_ERRORS:
+            except _REFUSED:
                 return payload
             piece = fragment.function.arguments
             if not piece or fragment.index != wire_index:
                 return payload
             tail.append(piece)
             add(say(piece))
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         return END
 
     return more
