@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -88,18 +88,50 @@ _THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
 _INPUT: Final = msgspec.json.Decoder(_InputEvent).decode
 
 
-def _more(decode: Callable[[Any], Any], wire_index: object, say: Say, pieces: Pieces, size: int) -> More:
-    """Reads more deltas of the block at that index. A payload that nests too deep has more than ``size`` bytes."""
+class _Stop(msgspec.Struct, gc=False, tag_field="type", tag="content_block_stop"):
+    index: int
 
-    tail = pieces.tail_to_add_to()
+
+class _EmptyText(msgspec.Struct, gc=False, tag_field="type", tag="text"):
+    text: Literal[""] = ""
+    citations: None = None
+
+
+class _TextStart(msgspec.Struct, gc=False, tag_field="type", tag="content_block_start"):
+    index: int
+    content_block: _EmptyText
+
+
+_STOP: Final = msgspec.json.Decoder(_Stop).decode
+_TEXT_START: Final = msgspec.json.Decoder(_TextStart).decode
+
+
+def _more(
+    normalizer: AnthropicNormalizer, decode: Callable[[Any], Any], wire_index: object, say: Say, pieces: Pieces
+) -> More:
+    """Reads more deltas of the block at that index, its stop, and what goes on so in the text that begins behind it.
+
+    A payload that nests too deep has more than ``size`` bytes.
+    """
+    tail, size, is_open = pieces.tail_to_add_to(), normalizer.shallow, True
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
-        nonlocal tail
+        nonlocal decode, wire_index, say, pieces, tail, is_open
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
             if not _SHORT < len(payload) <= size:
-                return payload
+                if not is_open or len(payload) > size or not normalizer.stops(payload, wire_index):
+                    return payload
+                is_open, wire_index = False, None  # which is no index of a delta
+                continue
+            if not is_open:
+                begun = normalizer.begins_text(payload)
+                if begun is None:
+                    return payload
+                decode, is_open, (wire_index, pieces) = _TEXT, True, begun
+                say, tail = partial(TextDelta, pieces.index), pieces.tail_to_add_to()
+                continue
             try:
                 event = decode(payload)
             except _REFUSED:
@@ -209,9 +241,14 @@ class AnthropicNormalizer(BaseNormalizer):
         if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
             try:
                 event = _DECODE(payload)
-                answer.kind = event.type
             except DECODE_ERRORS:
                 pass
+            else:
+                answer.kind = event.type
+                handler = _EVENTS.get(event.type)
+                if handler is not None and self._blank is None:
+                    handler(self, event)
+                    return True
         if event is None:
             event = _EVENT.read(payload, answer.max_depth)
             if event is None:
@@ -463,17 +500,51 @@ class AnthropicNormalizer(BaseNormalizer):
                 block.revised["encrypted_content"] = delta.encrypted_content
             self.answer.raw(index=block.index)
 
+    @property
+    def shallow(self) -> int:
+        """How many bytes a payload may have that cannot nest too deep."""
+        return self._shallow
+
+    def stops(self, payload: Payload, wire_index: object) -> bool:
+        """Stop the block at that index, if the payload is its stop and tells nothing besides: else nothing is done."""
+        try:
+            index = _STOP(payload).index  # type: ignore[arg-type]
+        except _REFUSED:
+            return False
+        block = self._by_index.get(index)
+        if index != wire_index or block is None or type(block) is OpenCall or block.half:
+            return False
+        if block.index not in self.answer.open:
+            return False
+        del self._by_index[index]
+        self._latest = next(reversed(self._by_index.values())) if self._by_index else None
+        self.answer.close(block)
+        return True
+
+    def begins_text(self, payload: Payload) -> tuple[int, OpenBlock] | None:
+        """Open the block that begins with this payload, if it is one of text that says nothing yet; and its index."""
+        if type(payload) is not bytes or b'"text"' not in payload:
+            return None
+        try:
+            index = _TEXT_START(payload).index
+        except _REFUSED:
+            return None
+        if index in self._by_index or self.answer.is_full(0):
+            return None
+        block = self._latest = self._by_index[index] = self.answer.open_text()
+        return index, block
+
     def _warm(self, block: OpenBlock, index: object) -> None:
         """Let the next delta take the short way, if it is one of this block."""
-        at, size = block.index, self._shallow
+        at = block.index
         if not self.hot or block.half or at not in self.answer.open:
             return
         if block.kind == "text":
-            self.more = _more(_TEXT, index, partial(TextDelta, at), block, size)
+            self.more = _more(self, _TEXT, index, partial(TextDelta, at), block)
         elif type(block) is OpenCall:
-            self.more = _more(_INPUT, index, partial(ToolCallDelta, at, block.id), block, size)
+            self.more = _more(self, _INPUT, index, partial(ToolCallDelta, at, block.id), block)
         elif type(block) is OpenReasoning:
-            self.more = _more(_THINKING, index, partial(ReasoningDelta, at), block.parts[block.part(0)], size)
+            self.more = _more(self, _THINKING, index, partial(ReasoningDelta, at), block.parts[block.part(0)])
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
