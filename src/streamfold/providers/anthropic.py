@@ -88,16 +88,22 @@ _THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
 _INPUT: Final = msgspec.json.Decoder(_InputEvent).decode
 
 
-class _Stop(msgspec.Struct, gc=False, tag_field="type", tag="content_block_stop"):
+# What begins or ends a block has to name its type: a tag may be left out.
+
+
+class _Stop(msgspec.Struct, gc=False):
+    type: Literal["content_block_stop"]
     index: int
 
 
-class _EmptyText(msgspec.Struct, gc=False, tag_field="type", tag="text"):
+class _EmptyText(msgspec.Struct, gc=False):
+    type: Literal["text"]
     text: Literal[""] = ""
     citations: None = None
 
 
-class _TextStart(msgspec.Struct, gc=False, tag_field="type", tag="content_block_start"):
+class _TextStart(msgspec.Struct, gc=False):
+    type: Literal["content_block_start"]
     index: int
     content_block: _EmptyText
 
