@@ -535,9 +535,9 @@ def _split(block: bytes) -> list[bytes] | None:
     if len(lines) != 3 * len(data) + 1 or any(lines[2::3]) or lf not in (-1, len(lines) - 1):
         return None
     # Heads are many times the same few; what lies between two texts with one beginning has it too.
-    if not all([name.startswith(b"event: ") for name in set(heads)]) or not min(data)[:6] == max(data)[:6] == b"data: ":
-        return None
-    return [line[6:] for line in data]
+    kinds = set(heads)
+    plain = min(kinds)[:7] == max(kinds)[:7] == b"event: " and min(data)[:6] == max(data)[:6] == b"data: "
+    return [line[6:] for line in data] if plain else None
 
 
 def _count(block: bytes, byte: bytes) -> int:
