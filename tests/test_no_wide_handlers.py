@@ -49,7 +49,7 @@ ALLOWED: Final = {
         "more",
         "_NOT_PLAIN",
     ): "the decoder's TypeError: the payload is an object already",
-    ("providers/_table.py", "_read", "RecursionError"): "a caller lifted max_depth beyond what the interpreter follows",
+    ("providers/_table.py", "read", "RecursionError"): "a caller lifted max_depth beyond what the interpreter follows",
     ("framing/json_array.py", "_fault_of", "RecursionError"): "the standard decoder recurses",
     ("framing/json_array.py", "_fault_of", "ValueError"): "JSONDecodeError, and integers of too many digits",
 }

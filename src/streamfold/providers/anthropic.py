@@ -81,7 +81,6 @@ class _InputEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block
     delta: _InputDelta
 
 
-_REFUSED: Final = (*DECODE_ERRORS, TypeError)  # TypeError: of a payload that came decoded
 _SHORT: Final = 64  # bytes: no delta is as short, stops and pings are, and a decode that is refused costs 0.7 µs
 _TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
 _THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
@@ -113,7 +112,7 @@ _TEXT_START: Final = msgspec.json.Decoder(_TextStart).decode
 
 
 def _more(
-    normalizer: AnthropicNormalizer, decode: Callable[[Any], Any], wire_index: object, say: Say, pieces: Pieces
+    normalizer: AnthropicNormalizer, decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: Pieces
 ) -> More:
     """Reads more deltas of the block at that index, its stop, and what goes on so in the text that begins behind it.
 
@@ -126,6 +125,8 @@ def _more(
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
+            if type(payload) is not bytes:
+                return payload
             if not _SHORT < len(payload) <= size:
                 if not is_open or len(payload) > size or not normalizer.stops(payload, wire_index):
                     return payload
@@ -140,7 +141,7 @@ def _more(
                 continue
             try:
                 event = decode(payload)
-            except _REFUSED:
+            except DECODE_ERRORS:
                 return payload
             piece = event.delta.piece
             if not piece or event.index != wire_index:
@@ -511,11 +512,11 @@ class AnthropicNormalizer(BaseNormalizer):
         """How many bytes a payload may have that cannot nest too deep."""
         return self._shallow
 
-    def stops(self, payload: Payload, wire_index: object) -> bool:
+    def stops(self, payload: bytes, wire_index: object) -> bool:
         """Stop the block at that index, if the payload is its stop and tells nothing besides: else nothing is done."""
         try:
-            index = _STOP(payload).index  # type: ignore[arg-type]
-        except _REFUSED:
+            index = _STOP(payload).index
+        except DECODE_ERRORS:
             return False
         block = self._by_index.get(index)
         if index != wire_index or block is None or type(block) is OpenCall or block.half:
@@ -527,13 +528,13 @@ class AnthropicNormalizer(BaseNormalizer):
         self.answer.close(block)
         return True
 
-    def begins_text(self, payload: Payload) -> tuple[int, OpenBlock] | None:
+    def begins_text(self, payload: bytes) -> tuple[int, OpenBlock] | None:
         """Open the block that begins with this payload, if it is one of text that says nothing yet; and its index."""
-        if type(payload) is not bytes or b'"text"' not in payload:
+        if b'"text"' not in payload:
             return None
         try:
             index = _TEXT_START(payload).index
-        except _REFUSED:
+        except DECODE_ERRORS:
             return None
         if index in self._by_index or self.answer.is_full(0):
             return None

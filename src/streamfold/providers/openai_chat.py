@@ -55,8 +55,7 @@ _ABSENT: Final = (
     *("tool_calls", "function_call", "audio", "images", "annotations"),
     *("reasoning_details", "thinking_blocks", "reasoning_encrypted"),
 )
-_REFUSED: Final = (*DECODE_ERRORS, TypeError)  # TypeError: of a payload that came decoded
-Decode: TypeAlias = Callable[[Any], Any]
+Decode: TypeAlias = Callable[[bytes], Any]
 
 
 def _struct(name: str, fields: list[Any], **settings: Any) -> Any:
@@ -141,11 +140,11 @@ def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if len(payload) > size:
+            if type(payload) is not bytes or len(payload) > size:
                 return payload
             try:
                 choice = decode(payload).choices[0]
-            except _REFUSED:
+            except DECODE_ERRORS:
                 return payload
             piece = (choice.delta or choice).piece  # a legacy completion has no delta
             if not piece:
@@ -165,11 +164,11 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if len(payload) > size:
+            if type(payload) is not bytes or len(payload) > size:
                 return payload
             try:
                 delta = decode(payload).choices[0].delta
-            except _REFUSED:
+            except DECODE_ERRORS:
                 return payload
             piece = delta.piece
             details = delta.reasoning_details
@@ -190,11 +189,11 @@ def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object
         if len(tail) > MANY:
             tail = pieces.tail_to_add_to()
         for payload in payloads:
-            if len(payload) > size:
+            if type(payload) is not bytes or len(payload) > size:
                 return payload
             try:
                 fragment = decode(payload).choices[0].delta.piece[0]
-            except _REFUSED:
+            except DECODE_ERRORS:
                 return payload
             piece = fragment.function.arguments
             if not piece or fragment.index != wire_index:
