@@ -1,7 +1,8 @@
 """Every exception that streamfold raises on its own account, as one tree.
 
 Nothing here is raised for what a provider sent once an answer is being folded: that is an ``error`` event. These are
-for the framing parsers used alone, for misuse, and for callers who ask (``Snapshot.raise_for_error``).
+for the framing parsers used alone, for misuse, for connections that are not to be had, and for callers who ask
+(``Snapshot.raise_for_error``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ __all__ = [
     "Empty",
     "FrameTooLarge",
     "FramingError",
+    "LinkError",
     "Malformed",
     "NotJSONArray",
     "StreamError",
@@ -33,6 +35,21 @@ class StreamfoldError(Exception):
 
 class UsageError(StreamfoldError, ValueError):
     """The library was called in a way that cannot work: an unknown provider, text where bytes are needed."""
+
+
+class LinkError(StreamfoldError):
+    """A connection of a live session could not be made, or is gone. What the WebSocket library raised is its cause.
+
+    Attributes:
+        status: Of the HTTP answer that refused the connection, or the close code; None where there was neither.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+    def __reduce__(self) -> tuple[type[LinkError], tuple[str, int | None]]:
+        return (type(self), (str(self), self.status))
 
 
 class StreamError(StreamfoldError):

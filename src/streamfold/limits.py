@@ -29,6 +29,9 @@ MAX_WARNINGS: Final = 1_000
 MAX_TURNS: Final = 1_000
 """Turns whose snapshots a live session keeps; the oldest are let go."""
 
+MAX_WAITING_MESSAGES: Final = 16
+"""Messages of a live session that the client holds ready for a reader who has not asked for them."""
+
 LEAST: Final = {"max_frame_bytes": 1, "max_residue_bytes": 0, "max_depth": 0, "max_blocks": 0, "max_turns": 1}
 """What each bound that can be set is at least."""
 

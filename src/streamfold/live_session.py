@@ -162,8 +162,17 @@ class LiveSession:
 
     @property
     def resumable(self) -> bool:
-        """Whether taking it up now would lose nothing: no turn is open, and the server said so last."""
+        """Whether taking it up now would lose nothing: the handle holds every turn, and the server said so last."""
         return self._reader.resumable
+
+    @property
+    def unsaved(self) -> Sequence[int]:
+        """Numbers of the turns that whoever takes the session up by the handle has not, or not whole.
+
+        Those that were open when it came, and those begun since. Empty where there is no handle, and where it names a
+        conversation that the provider keeps as it goes on (xAI).
+        """
+        return self._reader.unsaved if self._reader.handle is not None and self._reader.handle_ages else ()
 
     def _told(self, events: list[Event]) -> list[TurnEvent]:
         owner_of = self._reader.answer.owners.get

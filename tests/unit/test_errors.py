@@ -15,6 +15,7 @@ from streamfold import (
     FrameTooLarge,
     FramingError,
     JSONText,
+    LinkError,
     Malformed,
     NotJSONArray,
     StreamError,
@@ -31,6 +32,8 @@ EVENT = ErrorEvent("provider", "try later", "overloaded", 529, retryable=True, r
 ERRORS: dict[str, tuple[StreamfoldError, str, dict[str, object]]] = {  # instance, its sentence, its fields
     "root": (StreamfoldError("why"), "why", {}),
     "usage": (UsageError("why"), "why", {}),
+    "link": (LinkError("refused", 503), "refused", {"status": 503}),
+    "link, without a word": (LinkError("gone"), "gone", {"status": None}),
     "stream": (StreamError(EVENT), "provider overloaded: try later", {"event": EVENT}),
     "stream without a code": (
         StreamError(ErrorEvent("truncated", "cut")),

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import InvalidStatus
 
 import streamfold
-from streamfold import ErrorEvent, LiveSession, TurnEvent, UsageError
+from streamfold import ErrorEvent, LinkError, LiveSession, TurnEvent, UsageError
 from streamfold.transports._take_up import TAKE_UP, Opening
 from tests.conftest import SHARED
 from tests.live import Recording, broken, recordings
@@ -238,7 +237,7 @@ def test_a_session_that_cannot_be_taken_up_again_comes_to_an_end(refuses: bool) 
                 return [event async for event in connection]
 
     if refuses:
-        with pytest.raises(InvalidStatus):
+        with pytest.raises(LinkError, match="HTTP"):
             asyncio.run(main())
     else:
         assert [event.event.type for event in asyncio.run(main())][-1] == "error"
@@ -355,7 +354,7 @@ def test_what_the_first_connection_raises_is_raised() -> None:
             async with streamfold.live("xai-tts", f"ws://localhost:{port}"):
                 pass
 
-    with pytest.raises(InvalidStatus):
+    with pytest.raises(LinkError, match="HTTP"):
         asyncio.run(main())
 
 

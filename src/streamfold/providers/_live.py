@@ -159,6 +159,8 @@ class LiveNormalizer(BaseNormalizer):
 
     lives = True
     answer: SessionAnswer
+    handle_ages = True
+    """Whether a handle is of the moment in which it came; else it names the session, and holds what comes after."""
 
     def __init__(self, *, after: Cursor | None = None, **settings: Unpack[NormalizerSettings]) -> None:
         self._settings = settings
@@ -171,13 +173,21 @@ class LiveNormalizer(BaseNormalizer):
         self.session = Session()
         self.handle: str | None = None
         self._whole = False  # whether the handle came between two turns
+        self._held = 0  # turns that the handle holds whole
         self._calls: dict[str, TurnAnswer] = {}  # whose the calls are that may be taken back
         self._turn: TurnAnswer | None = None  # the last that was opened
 
     @property
     def resumable(self) -> bool:
         """Whether taking the session up by the handle would lose nothing."""
-        return self.handle is not None and self._whole and self.session.resumable and not self.open
+        return self.handle is not None and self.session.resumable and not self.unsaved
+
+    @property
+    def unsaved(self) -> range:
+        """Turns that the handle does not hold, or not whole: open when it came, or begun since."""
+        if self.handle is None or not self.handle_ages:
+            return range(min(self.open, default=self.opened), self.opened)
+        return range(self._held, self.opened)
 
     # -- what a dialect says ------------------------------------------------------------------------------------------
 
@@ -241,6 +251,7 @@ class LiveNormalizer(BaseNormalizer):
             whole = not self.open
             if session.resumable and session.handle and (whole or not self._whole):
                 self.handle, self._whole = session.handle, whole
+                self._held = min(self.open, default=self.opened)
         else:
             session = Session(session.id, self.session.resumable, self.session.handle)
         self.session = session

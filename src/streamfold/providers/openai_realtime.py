@@ -666,6 +666,7 @@ class XAIRealtimeNormalizer(OpenAIRealtimeNormalizer):
     """Events of xAI's voice agent, which has the names of OpenAI's; what it sends otherwise."""
 
     surface = "xai-realtime"
+    handle_ages = False
 
     def _begin(self) -> None:
         super()._begin()

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
 from streamfold import limits
-from streamfold.errors import UsageError
+from streamfold.errors import LinkError, UsageError
 from streamfold.events import GoAway
 from streamfold.live_session import LiveSession, SessionSettings, TurnEvent
 from streamfold.providers._closes import meaning_of
@@ -22,6 +23,8 @@ __all__ = ["LiveConnection", "live"]
 
 _NORMAL: Final = 1000
 _NO_FRAME: Final = 1006
+_LONGEST_DELAY_S: Final = 8.0
+_OF_A_NOTICE: Final = 2 / 3  # is waited for a turn to end: connecting anew takes its time too
 
 
 def live(
@@ -30,7 +33,7 @@ def live(
     *,
     opening: Iterable[Message] = (),
     headers: Mapping[str, str] | None = None,
-    attempts: int = 3,
+    attempts: int = 5,
     delay_s: float = 0.5,
     ping_timeout_s: float | None = 60.0,
     **settings: Unpack[SessionSettings],
@@ -44,7 +47,7 @@ def live(
         headers: Of the opening request: the key goes here.
         attempts: Connections in a row that may fail, or bring nothing, where a session is taken up; then the last fault
             is raised, or what the close means is the end.
-        delay_s: How long to wait before the second of them, in seconds; it doubles.
+        delay_s: How long to wait before the second of them, in seconds; it doubles, to 8 at the most.
         ping_timeout_s: How long a ping may go unanswered, in seconds (some servers take 30); None is no limit.
         settings: See :class:`SessionSettings`.
 
@@ -56,7 +59,8 @@ def live(
         provider,
         Opening(url, tuple(opening)),
         {"additional_headers": dict(headers or {}), "ping_timeout": ping_timeout_s}
-        | {"max_size": settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES)},
+        | {"max_size": settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES)}
+        | {"max_queue": limits.MAX_WAITING_MESSAGES},
         attempts,
         delay_s,
     )
@@ -67,12 +71,15 @@ class LiveConnection:
 
     Nothing is read before an event is asked for, but for the few messages that the library holds ready; a server that
     sends faster has to wait. Where the provider can take a session up (Gemini Live, xAI's voice agent, each where its
-    opening enables that), it is done by the last handle: when the server said that it goes away, between two turns,
-    and when the link drops. A turn that was open then has ended truncated. Anywhere else the iteration ends with the
-    connection, behind what its close means.
+    opening enables that), it is done by the last handle: when the server said that it goes away, as soon as the handle
+    holds all that was said, or else before its notice is over; and when the link drops. A turn that was open then has
+    ended truncated. Anywhere else the iteration ends with the connection, behind what its close means.
+
+    What was sent since the handle came is not sent again: see :attr:`LiveSession.unsaved`.
 
     Attributes:
         session: What was said so far: turns, handle.
+        taken_up: How many times another connection took the session up.
     """
 
     def __init__(
@@ -86,14 +93,15 @@ class LiveConnection:
     ) -> None:
         try:
             from websockets.asyncio.client import connect  # an extra, needed here alone
-            from websockets.exceptions import ConnectionClosed, WebSocketException
+
+            foreign = import_module("websockets.exceptions")
         except ImportError:
             raise UsageError("live sessions need websockets: pip install 'streamfold[client]'") from None
-        from asyncio import sleep  # importing the package loads none of it
+        import asyncio  # importing the package loads none of it
 
         self.session = session
-        self._connect, self._closed_fault, self._sleep = connect, ConnectionClosed, sleep
-        self._faults = (OSError, WebSocketException, TimeoutError)
+        self.taken_up = 0
+        self._asyncio, self._connect, self._foreign = asyncio, connect, foreign
         self._opening, self._options = opening, options
         self._take_up = TAKE_UP.get(provider)
         self._attempts, self._delay_s = attempts, delay_s
@@ -101,6 +109,8 @@ class LiveConnection:
         self._ready: deque[TurnEvent] = deque()
         self._failures = 0  # connections in a row that brought nothing
         self._leaving = False  # the server said that it will close
+        self._leave_at: float | None = None  # in the event loop's time: then no end of a turn is waited for
+        self._left = False  # this side has closed, to be there before it does
         self._lost = False  # there is no connection, and another one is to be made
         self._over = False
 
@@ -127,17 +137,19 @@ class LiveConnection:
         """Send a message: an object as a text frame of JSON, text, or bytes as a binary frame.
 
         Raises:
-            UsageError: There is no connection: before it was opened, or after it ended.
-            Exception: What ``websockets`` raises, where the link has dropped; the next event asked for takes the
-                session up, where that can be done. What was sent just before may be lost.
+            UsageError: There is no connection: before it was opened, or after it ended; or this is no message.
+            LinkError: The link has dropped; the next event asked for takes the session up, where that can be done. What
+                was sent just before may be lost.
         """
+        if self._lost:
+            raise LinkError("the link has dropped: the next event takes the session up")
         if self._socket is None:
             raise UsageError("there is no connection to send by")
         await self._say(self._socket, message)
 
     async def aclose(self) -> None:
         """Close the connection; turns that are open were cut off. Any number of times."""
-        socket, self._socket, self._over = self._socket, None, True
+        socket, self._socket, self._over, self._lost = self._socket, None, True, False
         self._ready.clear()
         self.session.close()
         if socket is not None:
@@ -149,22 +161,47 @@ class LiveConnection:
         """Wait for the next message, or for another connection."""
         if self._lost:
             await self._again()
-        if self._socket is None:
+        socket = self._socket
+        if socket is None:
+            if self._over:
+                return  # closed by another task meanwhile
             raise UsageError("a live session is read inside its async with")
         try:
-            message = await self._socket.recv()
-        except self._closed_fault as fault:
+            async with self._asyncio.timeout_at(self._leave_at):
+                message = await socket.recv()
+        except self._foreign.ConnectionClosed as fault:
             self._ended(*_close_of(fault))
-            return
+        except self._foreign.ConcurrencyError as fault:
+            raise UsageError("one task at a time reads a live session") from fault
+        except TimeoutError:
+            self._leave_at = None
+            await self._leave_to_return()
+        else:
+            await self._take(message)
+
+    async def _take(self, message: str | bytes) -> None:
         events = self.session.feed(message)
         self._ready += events
         if any(event.turn is not None for event in events):
             self._failures = 0
-        self._leaving = self._leaving or any(isinstance(event.event, GoAway) for event in events)
+        for _, event in events:
+            if isinstance(event, GoAway):
+                self._note_leaving(event.time_left_ms)
         if self.session.ended:
-            await self._leave()
             self._over = True
-        elif self._leaving and self._take_up is not None and self.session.resumable:
+            await self._leave()
+        elif self._leaving and self.session.resumable:
+            await self._leave_to_return()
+
+    def _note_leaving(self, time_left_ms: int | None) -> None:
+        self._leaving = True
+        if time_left_ms is not None and self._take_up is not None:
+            self._leave_at = self._asyncio.get_running_loop().time() + time_left_ms / 1000 * _OF_A_NOTICE
+
+    async def _leave_to_return(self) -> None:
+        """Close the connection before the server does, where another one can take the session up."""
+        if self._take_up is not None and self.session.resume_handle is not None and not self._left:
+            self._left = True
             await self._leave()
 
     async def _leave(self) -> None:
@@ -173,13 +210,16 @@ class LiveConnection:
             await self._socket.close()
 
     def _ended(self, code: int, reason: str) -> None:
+        if self._over:  # closed by another task, which told the session
+            return
         self._socket = None
-        mine = self._leaving and code == _NORMAL and self.session.resumable
+        mine = self._left and code == _NORMAL
         self._ready += self.session.close(None if mine else code, reason)
         again = self._leaving or (code != _NORMAL and meaning_of(code, reason).retryable)
         again = again and self._failures < self._attempts
         self._lost = again and self._take_up is not None and self.session.resume_handle is not None
-        self._over, self._leaving = not self._lost, False
+        self._over = not self._lost
+        self._leaving, self._leave_at, self._left = False, None, False
 
     async def _again(self) -> None:
         """Another connection, by the last handle."""
@@ -187,33 +227,61 @@ class LiveConnection:
         assert self._take_up is not None
         assert handle is not None
         opening = self._take_up(self._opening, handle)
-        while True:
+        while not self._over:
             self._failures += 1
             if self._failures > 1:
-                await self._sleep(self._delay_s * 2 ** (self._failures - 2))
+                await self._asyncio.sleep(min(self._delay_s * 2 ** (self._failures - 2), _LONGEST_DELAY_S))
             try:
                 await self._open(opening)
-            except self._faults:
+            except LinkError:
                 if self._failures >= self._attempts:
-                    self._over = True
+                    self._over, self._lost = True, False
                     raise
             else:
                 self._lost = False
+                self.taken_up += 1
                 return
 
     async def _open(self, opening: Opening) -> None:
-        socket = await self._connect(opening.url, **self._options)
+        try:
+            socket = await self._connect(opening.url, **self._options)
+        except (self._foreign.InvalidURI, UnicodeError) as fault:
+            raise UsageError("the address is none of a WebSocket") from fault
+        except (OSError, self._foreign.WebSocketException) as fault:
+            raise self._link_error(fault) from fault
         try:
             for message in opening.messages:
                 await self._say(socket, message)
         except BaseException:
             await socket.close()
             raise
-        self._socket = socket
+        if self._over:  # closed by another task, which saw no connection
+            await socket.close()
+        else:
+            self._socket = socket
 
     async def _say(self, socket: Any, message: Message) -> None:
+        try:
+            frame = json.dumps(message) if isinstance(message, dict) else message
+        except (TypeError, ValueError) as fault:
+            raise UsageError(f"a message is an object of JSON, text or bytes: {fault}") from fault
+        if not isinstance(frame, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"a message is an object of JSON, text or bytes, not {type(frame).__name__}")
         self.session.sent(message)
-        await socket.send(json.dumps(message) if isinstance(message, dict) else message)
+        try:
+            await socket.send(frame)
+        except UnicodeError as fault:
+            raise UsageError("a message is text that can be encoded as UTF-8") from fault
+        except (OSError, self._foreign.WebSocketException) as fault:
+            raise self._link_error(fault) from fault
+
+    def _link_error(self, fault: Exception) -> LinkError:
+        """What the library raised, as ours."""
+        if isinstance(fault, self._foreign.ConnectionClosed):
+            code, reason = _close_of(fault)
+            return LinkError(" ".join(filter(None, (f"the connection closed: {code}", reason))), code)
+        status = fault.response.status_code if isinstance(fault, self._foreign.InvalidStatus) else None
+        return LinkError(f"no connection: {str(fault) or type(fault).__name__}", status)
 
 
 def _close_of(fault: Any) -> tuple[int, str]:
