@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
@@ -92,16 +91,16 @@ class LiveConnection:
         delay_s: float,
     ) -> None:
         try:
-            from websockets.asyncio.client import connect  # an extra, needed here alone
-
-            foreign = import_module("websockets.exceptions")
+            import websockets.exceptions  # an extra, needed here alone
+            from websockets.asyncio.client import connect
         except ImportError:
             raise UsageError("live sessions need websockets: pip install 'streamfold[client]'") from None
         import asyncio  # importing the package loads none of it
 
         self.session = session
         self.taken_up = 0
-        self._asyncio, self._connect, self._foreign = asyncio, connect, foreign
+        self._foreign: Any
+        self._asyncio, self._connect, self._foreign = asyncio, connect, websockets.exceptions
         self._opening, self._options = opening, options
         self._take_up = TAKE_UP.get(provider)
         self._attempts, self._delay_s = attempts, delay_s
