@@ -1,0 +1,1 @@
+"""Unified events to the bytes of a wire dialect."""

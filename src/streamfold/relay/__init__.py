@@ -1,0 +1,1 @@
+"""Answers handed on to clients of our own."""
