@@ -54,6 +54,7 @@ FINISH_REASONS: Final[Mapping[StopReason | None, str | None]] = {
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 _DONE: Final = b"data: [DONE]\n\n"
 _PINGS: Final = ("ping", "keepalive")  # Anthropic; OpenAI Responses
+_TEXT_KINDS: Final = ("custom", "apply_patch", "shell")  # calls whose input is no JSON
 _NO_ID: Final = "chatcmpl-0"
 
 
@@ -236,7 +237,7 @@ class ChatCompletionsEncoder:
     # -- frames -------------------------------------------------------------------------------------------------------
 
     def _fragment(self, call: _Call, name: str, arguments: str) -> bytes:
-        custom = call.kind == "custom"
+        custom = call.kind in _TEXT_KINDS
         body: dict[str, Any] = {"input" if custom else "arguments": arguments}
         head: dict[str, Any] = {"index": call.number}
         if not call.begun:
