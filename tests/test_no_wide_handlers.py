@@ -44,6 +44,7 @@ ALLOWED: Final = {
         "AttributeError",
     ): "a class of a caller's own that lacks a name",
     ("providers/_aws.py", "decoded", "ValueError"): "what is no base64, or no ASCII",
+    ("providers/_open_blocks.py", "_one_blob", "ValueError"): "what is no base64, or no ASCII",
     (
         "providers/openai_responses.py",
         "more",

@@ -817,9 +817,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         """Totals as most chunks bring them, of text alone and complete; None for all others."""
         try:
             read = _PLAIN_COUNT(totals)
-            text = JSONText(totals, "utf-8")
-            if "\n" in text or "\r" in text:
-                text = JSONText(msgspec.json.format(totals, indent=-1).decode())
+            text = _on_one_line(totals)
         except DECODE_ERRORS:
             return None
         if len(text) >= self._shallow:  # they may nest too deep
@@ -845,6 +843,12 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             read = _totals_of(text.encode()) or read
         self._merged = text
         self.answer.report(_usage_of(read, text))
+
+
+def _on_one_line(totals: msgspec.Raw) -> JSONText:
+    """The totals as they came, without line ends."""
+    text = JSONText(totals, "utf-8")
+    return JSONText(msgspec.json.format(totals, indent=-1).decode()) if "\n" in text or "\r" in text else text
 
 
 PARTS: Final[Mapping[str, Callable[[GeminiGenerateContentNormalizer, _OpenCandidate, Members, Any], None]]] = {
