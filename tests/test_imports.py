@@ -71,6 +71,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "encoders.*": (*FOLD, "payloads", "accumulator", "framing.*", "encoders._*"),
     "stream": (*LEAVES, "blocks", "events", "framing.*"),
     "astream": (*LEAVES, "blocks", "events", "framing.*", "stream"),
+    "timing": (*CORE, "decoder"),
     "unified": (*CORE, "decoder", "live", "resume", "stream", "astream", "transports._base"),
     "transports": ("transports.*",),
     "transports.*": (*CORE, "decoder", "live_session", "resume", "stream", "astream", "unified", "transports._*"),

@@ -168,6 +168,10 @@ if TYPE_CHECKING:
         map_event_stream,
         parse_event_stream,
     )
+    from streamfold.timing import (
+        Stopwatch,
+        Timing,
+    )
     from streamfold.transports.websocket import (
         LiveConnection,
         live,
@@ -261,12 +265,14 @@ __all__ = [
     "Start",
     "Stop",
     "StopReason",
+    "Stopwatch",
     "StreamAccumulator",
     "StreamDecoder",
     "StreamError",
     "StreamfoldError",
     "TextBlock",
     "TextDelta",
+    "Timing",
     "TooDeep",
     "ToolCallBlock",
     "ToolCallCancelled",
@@ -432,6 +438,10 @@ _HOMES = {
         "PullStream",
         "map_event_stream",
         "parse_event_stream",
+    ),
+    "timing": (
+        "Stopwatch",
+        "Timing",
     ),
     "transports.websocket": (
         "LiveConnection",
