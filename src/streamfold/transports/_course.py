@@ -6,7 +6,6 @@ ended, and says what comes of it.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import httpx2
+import msgspec
 
 from streamfold.decoder import CloseHow, StreamDecoder
 from streamfold.errors import UsageError
@@ -27,8 +27,8 @@ EndHow: TypeAlias = Literal["eof", "cut", "left"]
 """How a connection ended: the body came to its end, it broke off, or this side left it."""
 
 FRAMING_OF: Final[Mapping[str, str]] = {
-    # media type -> framing. Of JSON the first byte tells more: whether it is an array, an object, or none at all
-    "text/event-stream": "sse",
+    # media type -> framing, where the first byte does not tell more: under ``text/event-stream`` error bodies and arrays
+    # are seen, under ``application/json`` event streams
     "application/vnd.amazon.eventstream": "eventstream",
     "application/x-ndjson": "jsonl",
     "application/jsonl": "jsonl",
@@ -143,7 +143,7 @@ class Course:
         self.head = head
         if self.observer is not None:
             self.observer.response(head)
-        if head.status >= 400:
+        if head.status >= 300:  # a redirection that the client was not to follow is no answer either
             return False
         media_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
         self.decoder.came_with(None, None, _request_id(head), FRAMING_OF.get(media_type, "auto"))
@@ -245,7 +245,7 @@ class Course:
         return events
 
     def _after_refusal(self, body: bytes) -> list[Event]:
-        """A status of 400 or more: no answer, or none this time."""
+        """The status says that there is no answer, or none this time."""
         assert self.head is not None
         said = (self.head.status, _wait_asked_ms(self.head.headers), _request_id(self.head))
         judge = StreamDecoder(self._provider)
@@ -305,6 +305,8 @@ def make_course(
             raise UsageError(f"a timeout is a number of seconds, or None for none, not {value!r}")
     if isinstance(policy.attempts, bool) or not isinstance(policy.attempts, int) or policy.attempts < 0:
         raise UsageError(f"attempts is a whole number from 0 up, not {policy.attempts!r}")
+    if settings.get("after") is not None:  # the first request asks for the rest of an answer, and not for all of it
+        policy = policy._replace(restart=False)
     return Course(StreamDecoder(provider, **settings), provider, policy, timeouts, observer)
 
 
@@ -315,14 +317,17 @@ def _is_duration(value: Any) -> bool:
 def _told_by(sent: Sent, body: bytes) -> Sent:
     """The request, with what its body asks for."""
     try:
-        members = json.loads(body) if body else None
-    except (ValueError, RecursionError):
-        members = None
-    if not isinstance(members, dict):
+        asked = msgspec.json.decode(body, type=_Asked)  # which skips the rest, and that may be many megabytes
+    except (msgspec.DecodeError, RecursionError):
         return sent
-    asked: dict[str, Any] = {name: members.get(name) for name in ("background", "stream", "store")}
-    store = asked["store"] if isinstance(asked["store"], bool) else None
-    return sent._replace(background=asked["background"] is True, stream=asked["stream"] is True, store=store)
+    store = asked.store if isinstance(asked.store, bool) else None
+    return sent._replace(background=asked.background is True, stream=asked.stream is True, store=store)
+
+
+class _Asked(msgspec.Struct):
+    background: Any = None
+    stream: Any = None
+    store: Any = None
 
 
 _FAULTS: Final[tuple[tuple[type[httpx2.HTTPError], str, bool], ...]] = (
