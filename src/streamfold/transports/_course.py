@@ -27,8 +27,8 @@ EndHow: TypeAlias = Literal["eof", "cut", "left"]
 """How a connection ended: the body came to its end, it broke off, or this side left it."""
 
 FRAMING_OF: Final[Mapping[str, str]] = {
-    # media type -> framing, where the first byte does not tell more: under ``text/event-stream`` error bodies and arrays
-    # are seen, under ``application/json`` event streams
+    # media type -> framing, where the first byte does not tell more: under ``text/event-stream`` error bodies and
+    # arrays are seen, under ``application/json`` event streams
     "application/vnd.amazon.eventstream": "eventstream",
     "application/x-ndjson": "jsonl",
     "application/jsonl": "jsonl",
