@@ -6,12 +6,13 @@ the provider lets it, and cancels it. Needs the extra ``client``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 from streamfold.decoder import Settings
 from streamfold.errors import UsageError
 from streamfold.providers.registry import Provider
-from streamfold.resume import Policy, Sent
+from streamfold.resume import Policy
 
 try:
     from streamfold.transports._course import EndHow, Head, Observer, Timeouts, make_course
@@ -24,7 +25,7 @@ except ModuleNotFoundError as fault:
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["AsyncClientStream", "ClientStream", "EndHow", "Head", "Observer", "Sent", "aopen_stream", "open_stream"]
+__all__ = ["AsyncClientStream", "ClientStream", "EndHow", "Head", "Observer", "aopen_stream", "open_stream"]
 
 
 def open_stream(
@@ -42,7 +43,7 @@ def open_stream(
     restart: bool = False,
     attempts: int = 3,
     delay_s: float = 0.5,
-    observer: Observer | None = None,
+    observer: Callable[[], Observer] | None = None,
     **settings: Unpack[Settings],
 ) -> ClientStream:
     """An answer over HTTP, as unified events: ``with open_stream("POST", url, json=…) as stream``.
@@ -63,7 +64,8 @@ def open_stream(
         attempts: Connections in a row that may bring nothing new before it is given up; restarts in all.
         delay_s: How long to wait before the second of them; it doubles, up to half a minute, and varies at random.
             A longer ``retry`` field or Retry-After counts, if it is no more than half a minute.
-        observer: Looks on; see :class:`Observer`.
+        observer: Makes who looks on at a connection, for each of them: an :class:`Observer`, as
+            :class:`streamfold.recording.files.Recorder` is one.
         settings: See :class:`streamfold.Settings`. With ``after``, ask for what comes after it.
 
     Raises:
@@ -90,7 +92,7 @@ def aopen_stream(
     restart: bool = False,
     attempts: int = 3,
     delay_s: float = 0.5,
-    observer: Observer | None = None,
+    observer: Callable[[], Observer] | None = None,
     **settings: Unpack[Settings],
 ) -> AsyncClientStream:
     """The async twin of :func:`open_stream`, under asyncio and trio; ``client`` is an ``httpx2.AsyncClient``."""

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import assert_type
 
 import httpx2
 
 import streamfold
 from streamfold import Event, Snapshot
-from streamfold.client import AsyncClientStream, ClientStream, EndHow, Head, Observer, Sent, aopen_stream, open_stream
+from streamfold.client import AsyncClientStream, ClientStream, EndHow, Head, Observer, aopen_stream, open_stream
+from streamfold.recording.files import Recorder
 
 
 class Quiet:
     """An observer."""
 
-    def request(self, sent: Sent, body: bytes) -> None: ...
+    def request(self, method: str, url: str, headers: Iterable[tuple[str, str]]) -> None: ...
 
-    def response(self, head: Head) -> None: ...
+    def response(self, status: int, headers: Iterable[tuple[str, str]], http_version: str) -> None: ...
 
     def read(self, data: bytes) -> None: ...
 
-    def end(self, how: EndHow) -> None: ...
+    def end(self, how: EndHow, *, error: str | None = None) -> None: ...
 
 
 def a_stream_is_an_iterator_under_with(request: httpx2.Request, client: httpx2.Client) -> None:
-    observer: Observer = Quiet()
-    with open_stream(request, client=client, provider="xai", observer=observer, raw="none") as stream:
+    observers: list[Callable[[], Observer]] = [Quiet, lambda: Recorder("x.sfcap")]
+    with open_stream(request, client=client, provider="xai", observer=observers[0], raw="none") as stream:
         assert_type(stream, ClientStream)
         for event in stream:
             assert_type(event, Event)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
-import json
 import re
 import threading
 import time
@@ -22,7 +21,8 @@ import trio
 
 import streamfold
 from streamfold import ErrorEvent, Event, Snapshot, UsageError
-from streamfold.client import AsyncClientStream, ClientStream, Head, Sent, aopen_stream, open_stream
+from streamfold.client import AsyncClientStream, ClientStream, EndHow, Head, aopen_stream, open_stream
+from streamfold.recording.files import Recorder, read_recording
 from tests.conftest import ROOT, shared_or_skip
 from tests.samples import ANSWERS, ANTHROPIC, CHAT, RESPONSES_PAYLOADS, array, sse
 from tests.wire_server import END, Act, Asked, WireServer, chunk, head, serving, whole
@@ -955,46 +955,81 @@ def test_a_frozen_consumer_leaves_the_others_alone_and_memory_flat() -> None:
 
 
 class Notes:
-    """An observer that writes down what it sees."""
+    """An observer that writes down what it sees; reads that follow each other as one."""
 
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
+    def __init__(self, seen: list[Any]) -> None:
+        self.seen = seen
 
-    def request(self, sent: Sent, body: bytes) -> None:
-        self.seen.append((sent.method, body))
+    def request(self, method: str, url: str, headers: Iterable[tuple[str, str]]) -> None:
+        self.seen.append((method, url.partition("?")[2], dict(headers).get("authorization")))
 
-    def response(self, head: Head) -> None:
-        self.seen.append(head.status)
+    def response(self, status: int, headers: Iterable[tuple[str, str]], http_version: str) -> None:
+        assert dict(headers)["content-type"]
+        self.seen.append((status, http_version))
 
     def read(self, data: bytes) -> None:
         if self.seen and isinstance(self.seen[-1], bytes):
             data = self.seen.pop() + data
         self.seen.append(data)
 
-    def end(self, how: str) -> None:
-        self.seen.append(how)
+    def end(self, how: EndHow, *, error: str | None = None) -> None:
+        self.seen.append((how, error and error.partition(":")[0]))
+
+
+PACKED = gzip.compress(CHAT)
+SEEN: dict[str, tuple[list[Act], list[Any]]] = {
+    "an answer behind which nothing ends": (
+        [head(), chunk(CHAT), "hold"],
+        [(200, "HTTP/1.1"), CHAT, ("cancel", None)],
+    ),
+    "compressed": (
+        [head(200, "text/event-stream", "Content-Encoding: gzip"), chunk(PACKED), END],
+        [(200, "HTTP/1.1"), PACKED, ("eof", None)],
+    ),
+    "refused": (refusal(401, OPENAI), [(401, "HTTP/1.1"), OPENAI, ("eof", None)]),
+    "no head": (["cut"], [("cut", "RemoteProtocolError")]),
+    "frozen": ([head(), FIRST, "hold"], [(200, "HTTP/1.1"), CHAT[:260], ("cut", "ReadTimeout")]),
+}
 
 
 @ways
-def test_an_observer_sees_every_connection(way: Any) -> None:
+@pytest.mark.parametrize(("acts", "seen"), SEEN.values(), ids=SEEN.keys())
+def test_an_observer_sees_a_connection_as_it_was(way: Any, acts: list[Act], seen: list[Any]) -> None:
+    notes: list[Any] = []
+    with serving(lambda _: acts) as server:
+        way(server.url, observer=lambda: Notes(notes), headers=KEY, idle_timeout_s=0.1)
+    assert notes == [("POST", "", "Bearer k"), *seen]
+
+
+@ways
+def test_each_connection_has_an_observer_of_its_own(way: Any) -> None:
     place, frames = RUNS["Responses"]
     run = Run(place, frames)
     run.at, run.cuts = [4], [["cut"]]
-    notes = Notes()
+    notes: list[list[Any]] = []
+
+    def another() -> Notes:
+        notes.append([])
+        return Notes(notes[-1])
+
     with serving(run) as server:
-        way(server.url + place, json=BACKGROUND, headers=KEY, observer=notes, **QUICK)
-        asked = json.dumps(BACKGROUND, separators=(",", ":")).encode()
-        first, rest = b"".join(frames[:4]), b"".join(frames[4:])
-        assert notes.seen == [("POST", asked), 200, first, "cut", ("GET", b""), 200, rest, "eof"]
-    for acts, seen in (
-        ([head(), chunk(CHAT), "hold"], [200, CHAT, "left"]),
-        (refusal(401, OPENAI), [401, OPENAI, "eof"]),
-        (["cut"], ["cut"]),
-    ):
-        notes = Notes()
-        with serving(lambda _, acts=acts: acts) as server:
-            way(server.url, observer=notes)
-        assert notes.seen[1:] == seen
+        way(server.url + place, json=BACKGROUND, headers=KEY, observer=another, **QUICK)
+    first, rest = b"".join(frames[:4]), b"".join(frames[4:])
+    assert [kept[2] for kept in notes] == [first, rest]
+    assert [kept[0][:2] for kept in notes] == [("POST", ""), ("GET", "stream=true&starting_after=3")]
+    assert [kept[3][0] for kept in notes] == ["cut", "eof"]
+
+
+@ways
+def test_the_recorder_is_one(way: Any, tmp_path: Any) -> None:
+    acts: list[Act] = [head(200, "text/event-stream", "Content-Encoding: gzip"), chunk(PACKED), END]
+    with serving(lambda _: acts) as server:
+        way(server.url, headers=KEY, observer=lambda: Recorder(tmp_path / "x.sfcap"))
+    assert streamfold.fold(read_recording(tmp_path / "x.sfcap")) == streamfold.fold([CHAT])
+    recorded = read_recording(tmp_path / "x.sfcap")
+    assert b"".join(read.data for read in recorded) == PACKED
+    assert (recorded.intact, recorded.status_code) == (True, 200)
+    assert b"Bearer k" not in (tmp_path / "x.sfcap").read_bytes()
 
 
 def test_the_streams_are_those_of_the_package() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -23,7 +23,7 @@ from streamfold.resume import Policy, Sent, Step, cancel_request, resume_request
 
 __all__ = ["Course", "EndHow", "Head", "Observer", "Timeouts", "make_course"]
 
-EndHow: TypeAlias = Literal["eof", "cut", "left"]
+EndHow: TypeAlias = Literal["eof", "cut", "cancel"]
 """How a connection ended: the body came to its end, it broke off, or this side left it."""
 
 FRAMING_OF: Final[Mapping[str, str]] = {
@@ -47,27 +47,27 @@ class Head(NamedTuple):
     """
 
     status: int
-    headers: Mapping[str, str]
+    headers: httpx2.Headers
     http_version: str
 
 
 class Observer(Protocol):
-    """Looks on as an answer is read; of an answer that is taken up, at one connection after the other."""
+    """Looks on at one connection: a request, what is answered, how it ends."""
 
-    def request(self, sent: Sent, body: bytes) -> None:
-        """A request is about to be sent. Its headers are as they are sent, keys included."""
+    def request(self, method: str, url: str, headers: Iterable[tuple[str, str]]) -> None:
+        """The request is about to be sent. All is as it is sent, keys included."""
         ...
 
-    def response(self, head: Head) -> None:
-        """The head of its response has come."""
+    def response(self, status: int, headers: Iterable[tuple[str, str]], http_version: str) -> None:
+        """The head of the response has come."""
         ...
 
     def read(self, data: bytes) -> None:
-        """A read of the body has come, compression undone; what is drained behind the answer too."""
+        """A read of the body has come, as it came: compressed, if it was. What is drained behind the answer too."""
         ...
 
-    def end(self, how: EndHow) -> None:
-        """The connection has ended: after each ``request``, once."""
+    def end(self, how: EndHow, *, error: str | None = None) -> None:
+        """The connection has ended, by this fault if it broke off. Once, and after nothing else."""
         ...
 
 
@@ -108,9 +108,14 @@ class Course:
     """Whether the answer itself has come to its end."""
 
     def __init__(
-        self, decoder: StreamDecoder, provider: Provider, policy: Policy, timeouts: Timeouts, observer: Observer | None
+        self,
+        decoder: StreamDecoder,
+        provider: Provider,
+        policy: Policy,
+        timeouts: Timeouts,
+        observe: Callable[[], Observer] | None,
     ) -> None:
-        self.decoder, self.timeouts, self.observer = decoder, timeouts, observer
+        self.decoder, self.timeouts = decoder, timeouts
         self._provider, self._policy = provider, policy
         self.first = self.sent = Sent("GET", "")
         self.body = b""
@@ -118,7 +123,8 @@ class Course:
         self.step = Step("stop")
         self.again = False  # this connection is done with, and ``step`` says how another one goes on
         self._ended: _Ended | None = None
-        self._observed = False  # a connection that has not ended
+        self._observe = observe
+        self.observer: Observer | None = None  # of the connection that stands
         self._came = self._new = False  # by this connection: any bytes, any events
         self._failures = self._restarts = 0
 
@@ -133,27 +139,25 @@ class Course:
         """What is to be sent now."""
         body = self.body if self.sent is self.first else b""
         self._came = self._new = self.again = False
-        if self.observer is not None:
-            self._observed = True
-            self.observer.request(self.sent, body)
+        if self._observe is not None:
+            self.observer = self._observe()
+            self.observer.request(self.sent.method, self.sent.url, self.sent.headers)
         return self.sent, body
 
     def answered(self, head: Head) -> bool:
         """The head has come; whether what follows may be an answer, and not only say why there is none."""
         self.head = head
         if self.observer is not None:
-            self.observer.response(head)
+            self.observer.response(head.status, head.headers.multi_items(), head.http_version)
         if head.status >= 300:  # a redirection that the client was not to follow is no answer either
             return False
         media_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
         self.decoder.came_with(None, None, _request_id(head), FRAMING_OF.get(media_type, "auto"))
         return True
 
-    def came(self, data: bytes) -> None:
+    def came(self) -> None:
         """A read has come."""
         self._came = True
-        if self.observer is not None:
-            self.observer.read(data)
 
     @property
     def patience_s(self) -> float | None:
@@ -162,9 +166,10 @@ class Course:
 
     def hung_up(self, how: EndHow) -> None:
         """The connection is done with."""
-        if self._observed and self.observer is not None:
-            self._observed = False
-            self.observer.end(how)
+        observer, self.observer = self.observer, None
+        if observer is not None:
+            fault = self._ended.fault if how == "cut" and self._ended is not None else None
+            observer.end(how, error=None if fault is None else f"{type(fault).__name__}: {fault}")
 
     def finished(self) -> None:
         """The body came to its end."""
@@ -293,7 +298,11 @@ class Course:
 
 
 def make_course(
-    provider: Provider, policy: Policy, timeouts: Timeouts, observer: Observer | None, settings: dict[str, Any]
+    provider: Provider,
+    policy: Policy,
+    timeouts: Timeouts,
+    observe: Callable[[], Observer] | None,
+    settings: dict[str, Any],
 ) -> Course:
     """The course of an answer.
 
@@ -307,7 +316,7 @@ def make_course(
         raise UsageError(f"attempts is a whole number from 0 up, not {policy.attempts!r}")
     if settings.get("after") is not None:  # the first request asks for the rest of an answer, and not for all of it
         policy = policy._replace(restart=False)
-    return Course(StreamDecoder(provider, **settings), provider, policy, timeouts, observer)
+    return Course(StreamDecoder(provider, **settings), provider, policy, timeouts, observe)
 
 
 def _is_duration(value: Any) -> bool:

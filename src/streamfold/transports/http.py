@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import aclosing, suppress
 from math import inf
 from typing import Any, Final, Self
@@ -19,7 +19,7 @@ import httpx2
 from streamfold import limits
 from streamfold.errors import UsageError
 from streamfold.resume import Sent
-from streamfold.transports._course import Course, EndHow, Head
+from streamfold.transports._course import Course, EndHow, Head, Observer
 from streamfold.unified import AsyncUnifiedStream, UnifiedStream
 
 __all__ = ["AsyncClientStream", "ClientStream", "aopened", "opened"]
@@ -61,6 +61,36 @@ class _Asking:
         extensions = {**self._request.extensions, "timeout": self._limits}
         headers = list(sent.headers)
         return httpx2.Request(sent.method, sent.url, headers=headers, content=body or None, extensions=extensions)
+
+
+class _Tapped(httpx2.SyncByteStream):
+    """The body as it comes from the network, which an observer sees first."""
+
+    def __init__(self, stream: Any, observer: Observer) -> None:
+        self._stream, self._observer = stream, observer
+
+    def __iter__(self) -> Iterator[bytes]:
+        for data in self._stream:
+            self._observer.read(data)
+            yield data
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _AsyncTapped(httpx2.AsyncByteStream):
+    """Its async twin."""
+
+    def __init__(self, stream: Any, observer: Observer) -> None:
+        self._stream, self._observer = stream, observer
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        async for data in self._stream:
+            self._observer.read(data)
+            yield data
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _Watch:
@@ -141,6 +171,8 @@ class _Wire(_Asking):
         except httpx2.HTTPError as fault:
             self._failed = fault
             return
+        if self.course.observer is not None:
+            response.stream = _Tapped(response.stream, self.course.observer)
         self._chunks = response.iter_bytes()
         stream = response.extensions.get("network_stream")
         sock = None if stream is None or response.http_version == "HTTP/2" else stream.get_extra_info("socket")
@@ -170,12 +202,12 @@ class _Wire(_Asking):
             if course.answered(_head_of(self._response)):
                 while not course.again and (data := self._next(course.patience_s)) is not None:
                     if data:
-                        course.came(data)
+                        course.came()
                         yield data
                 course.finished()
             else:
                 course.refused(self._whole())
-            self.hang_up("left" if course.again else "eof")
+            self.hang_up("cancel" if course.again else "eof")
         except (httpx2.HTTPError, httpx2.StreamError) as fault:
             if not self._closed and isinstance(fault, httpx2.HTTPError):
                 course.broke(fault)
@@ -206,7 +238,7 @@ class _Wire(_Asking):
     def _whole(self) -> bytes:
         body = bytearray()
         while len(body) < _ERROR_BODY_BYTES and (data := self._next(self.course.patience_s)) is not None:
-            self.course.came(data)
+            self.course.came()
             body += data
         return bytes(body)
 
@@ -216,13 +248,11 @@ class _Wire(_Asking):
         until = time.monotonic() + self.course.timeouts.drain_s
         try:
             while (left := until - time.monotonic()) > 0:
-                data = self._next(left)
-                if data is None:
+                if self._next(left) is None:
                     return "eof"
-                self.course.came(data)
         except (httpx2.HTTPError, httpx2.StreamError):
             pass
-        return "left"
+        return "cancel"
 
     def hang_up(self, how: EndHow) -> None:
         """Be done with the connection."""
@@ -247,7 +277,7 @@ class _Wire(_Asking):
                 self._watch.shut_down()
             return
         try:
-            self.hang_up(self._drain() if drains else "left")
+            self.hang_up(self._drain() if drains else "cancel")
         finally:
             if self._own:
                 self._client.close()
@@ -284,6 +314,8 @@ class _AsyncWire(_Asking):
             self._failed = fault
             return
         self._limits["read"] = None
+        if self.course.observer is not None:
+            response.stream = _AsyncTapped(response.stream, self.course.observer)
         self._chunks = response.aiter_bytes()
 
     async def reads(self) -> AsyncGenerator[bytes, None]:
@@ -312,12 +344,12 @@ class _AsyncWire(_Asking):
             if course.answered(_head_of(self._response)):
                 while not course.again and (data := await self._next(course.patience_s)) is not None:
                     if data:
-                        course.came(data)
+                        course.came()
                         yield data
                 course.finished()
             else:
                 course.refused(await self._whole())
-            await self.hang_up("left" if course.again else "eof")
+            await self.hang_up("cancel" if course.again else "eof")
         except (httpx2.HTTPError, httpx2.StreamError) as fault:
             if not self._closed and isinstance(fault, httpx2.HTTPError):
                 course.broke(fault)
@@ -337,7 +369,7 @@ class _AsyncWire(_Asking):
     async def _whole(self) -> bytes:
         body = bytearray()
         while len(body) < _ERROR_BODY_BYTES and (data := await self._next(self.course.patience_s)) is not None:
-            self.course.came(data)
+            self.course.came()
             body += data
         return bytes(body)
 
@@ -345,12 +377,12 @@ class _AsyncWire(_Asking):
         """See :meth:`_Wire._drain`."""
         with anyio.move_on_after(self.course.timeouts.drain_s):
             try:
-                while (data := await self._next(None)) is not None:
-                    self.course.came(data)
+                while await self._next(None) is not None:
+                    pass
             except (httpx2.HTTPError, httpx2.StreamError):
-                return "left"
+                return "cancel"
             return "eof"
-        return "left"
+        return "cancel"
 
     async def hang_up(self, how: EndHow) -> None:
         """Be done with the connection, also where the task is cancelled."""
@@ -370,7 +402,7 @@ class _AsyncWire(_Asking):
         drains = self.course.over and not self._closed and not self._reading and self._response is not None
         self._closed = True
         try:
-            await self.hang_up(await self._drain() if drains else "left")
+            await self.hang_up(await self._drain() if drains else "cancel")
         finally:
             if self._own:
                 with anyio.CancelScope(shield=True):
