@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
 from types import AsyncGeneratorType, GeneratorType
@@ -1026,8 +1026,8 @@ def test_the_recorder_is_one(way: Any, tmp_path: Any) -> None:
     with serving(lambda _: acts) as server:
         way(server.url, headers=KEY, observer=lambda: Recorder(tmp_path / "x.sfcap"))
     assert streamfold.fold(read_recording(tmp_path / "x.sfcap")) == streamfold.fold([CHAT])
-    recorded = read_recording(tmp_path / "x.sfcap")
-    assert b"".join(read.data for read in recorded) == PACKED
+    with closing(read_recording(tmp_path / "x.sfcap")) as recorded:
+        assert b"".join(read.data for read in recorded) == PACKED
     assert (recorded.intact, recorded.status_code) == (True, 200)
     assert b"Bearer k" not in (tmp_path / "x.sfcap").read_bytes()
 
