@@ -72,6 +72,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "stream": (*LEAVES, "blocks", "events", "framing.*"),
     "astream": (*LEAVES, "blocks", "events", "framing.*", "stream"),
     "timing": (*CORE, "decoder"),
+    "otel": ("snapshot", "timing"),
+    "costs": ("errors", "events", "snapshot"),
     "unified": (*CORE, "decoder", "live", "resume", "stream", "astream", "transports._base"),
     "transports": ("transports.*",),
     "transports.*": (*CORE, "decoder", "live_session", "resume", "stream", "astream", "unified", "transports._*"),
@@ -110,6 +112,7 @@ CHANCE = frozenset({"time", "datetime", "random", "secrets", "uuid"})
 THIRD_PARTIES = {  # module -> what it may import from outside; every other one msgspec alone
     "transports.*": frozenset({"httpx2", "httpx", "anyio", "websockets"}),
     "relay.app": frozenset({"starlette", "anyio"}),
+    "costs": frozenset({"genai_prices"}),  # when an estimate is asked for
     "cli": frozenset({"click", "rich"}),
     "cli.*": frozenset({"click", "rich"}),
 }
