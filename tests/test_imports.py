@@ -84,6 +84,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "lint.rules": (),
     "lint._bytes": ("framing.eventstream",),
     "lint.*": (*CORE, "providers.*", "decoder", "stream", "lint.*"),
+    "recording": (),
+    "recording.*": (*LEAVES, "framing.*", "recording.*"),
     "views": (),
     "views.*": (*FOLD, "views.*"),
     "cli": ("*",),
@@ -111,6 +113,7 @@ WAITS = frozenset({"asyncio", "socket", "select", "selectors", "threading", "sub
 CHANCE = frozenset({"time", "datetime", "random", "secrets", "uuid"})
 THIRD_PARTIES = {  # module -> what it may import from outside; every other one msgspec alone
     "transports.*": frozenset({"httpx2", "httpx", "anyio", "websockets"}),
+    "recording._packing": frozenset({"zstandard"}),
     "relay.app": frozenset({"starlette", "anyio"}),
     "costs": frozenset({"genai_prices"}),  # when an estimate is asked for
     "cli": frozenset({"click", "rich"}),
@@ -124,6 +127,8 @@ STANDARD_LIBRARY = {  # module -> what it may not import of the standard library
     "relay.app": frozenset(),
     "cli": frozenset(),
     "cli.*": frozenset(),
+    "recording.files": WAITS | CHANCE - {"time", "datetime"},  # when each read came
+    "recording._redact": (WAITS | CHANCE) - {"urllib"},  # names in addresses are unquoted by urllib.parse
     "*": WAITS | CHANCE,
 }
 

@@ -5,7 +5,7 @@ The clock is here; the format is :mod:`streamfold.recording.sfcap`.
 
 from __future__ import annotations
 
-import zlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +14,8 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import IO, Any, Final, Self, TypeAlias
 
-from streamfold.errors import Malformed, UsageError
+from streamfold.errors import Malformed
+from streamfold.recording._packing import ZSTANDARD, unpacked, zstandard
 from streamfold.recording.sfcap import (
     End,
     EndHow,
@@ -26,12 +27,11 @@ from streamfold.recording.sfcap import (
     ResponseHead,
 )
 
-__all__ = ["Recorder", "Recording", "is_recording", "read_recording", "unpacked"]
+__all__ = ["Place", "Recorder", "Recording", "Recordings", "is_recording", "read_recording", "unpacked"]
 
 Place: TypeAlias = "str | PathLike[str] | IO[bytes]"
 """A path, or an open binary file, which whoever opened it closes."""
 
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BEGIN: Final = b'{"sfcap":'
 _CHUNK: Final = 65536
 
@@ -98,8 +98,10 @@ class Recorder:
         at = self._now()
         self._begin(None)
         self._over = True
-        self._write(self._writer.end(at, how, error=error, code=code, reason=reason))
-        self._close()
+        try:
+            self._write(self._writer.end(at, how, error=error, code=code, reason=reason))
+        finally:
+            self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +128,60 @@ def _now() -> str:
     return datetime.now(UTC).isoformat()
 
 
+class Recordings:
+    """Where the recordings of many exchanges go, one file each. It can be used from several threads and processes.
+
+    Args:
+        place: A folder, which is made where it is missing: the files in it are numbered, from ``0001.sfcap``. Or what
+            gives the place of the next recording.
+        provider: Whose streams they are.
+        redact: Whether headers and addresses go in without their secrets.
+        bodies: Whether the bodies of requests are kept, where they are text. They hold prompts.
+    """
+
+    def __init__(
+        self,
+        place: str | PathLike[str] | Callable[[], Place],
+        *,
+        provider: str | None = None,
+        redact: bool = True,
+        bodies: bool = False,
+    ) -> None:
+        self._next = place if callable(place) else partial(_next_in, fspath(place))
+        self._provider, self._redact, self._bodies = provider, redact, bodies
+
+    def begin(self, method: str, url: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b"") -> Recorder:
+        """The recorder of a request that is sent now.
+
+        Raises:
+            OSError: No file can be made.
+        """
+        recorder = Recorder(self._next(), provider=self._provider, redact=self._redact)
+        recorder.request(method, url, headers, _text_of(body) if self._bodies else None)
+        return recorder
+
+
+def _next_in(folder: str) -> str:
+    """A new file in the folder, numbered behind those that are there."""
+    os.makedirs(folder, exist_ok=True)
+    number = sum(name.endswith(".sfcap") for name in os.listdir(folder))
+    while True:
+        number += 1
+        path = os.path.join(folder, f"{number:04}.sfcap")
+        try:
+            open(path, "xb").close()  # two that record at once get two files
+        except FileExistsError:
+            continue
+        return path
+
+
+def _text_of(body: bytes) -> str | None:
+    try:
+        return body.decode() or None
+    except UnicodeDecodeError:
+        return None
+
+
 class Recording:
     """A recording that is read: an iterable of its reads, once; a source of bytes for every driver.
 
@@ -137,7 +193,7 @@ class Recording:
 
     def __init__(self, chunks: Iterable[bytes], close: Callable[[], object] | None = None) -> None:
         self._reader = RecordingReader()
-        self._close = close
+        self._closing = close
         self._reads = self._read(iter(chunks))
         self._first: list[Read] = []
         for read in self._reads:
@@ -156,6 +212,12 @@ class Recording:
     def intact(self) -> bool | None:
         """Whether the hash of the end is that of the bytes."""
         return self._reader.intact
+
+    @property
+    def is_session(self) -> bool:
+        """Whether it is of a WebSocket: its reads are messages."""
+        response = self.head.response
+        return any(read.op is not None for read in self._first) or (response is not None and response.status == 101)
 
     @property
     def status_code(self) -> int | None:
@@ -184,18 +246,29 @@ class Recording:
         if self.end is not None and self.end.end == "cut":
             raise ConnectionError(self.end.error or "the connection failed here when it was recorded")
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the file, if it was opened here."""
-        close, self._close = self._close, None
+        close, self._closing = self._closing, None
         if close is not None:
             close()
 
     def _read(self, chunks: Iterator[bytes]) -> Iterator[Read]:
-        for chunk in chunks:
-            self._reader.feed(chunk)
+        try:
+            for chunk in chunks:
+                self._reader.feed(chunk)
+                yield from self._reader
+            self._reader.close()
             yield from self._reader
-        self._reader.close()
-        yield from self._reader
+        finally:
+            self.close()
 
 
 def read_recording(place: Place | Iterable[bytes]) -> Recording:
@@ -222,7 +295,7 @@ def read_recording(place: Place | Iterable[bytes]) -> Recording:
 
 def is_recording(begin: bytes) -> bool:
     """Whether a file that begins so is a recording; a compressed one counts, whatever is inside."""
-    return begin.startswith((_BEGIN, _ZSTD))
+    return begin.startswith((_BEGIN, ZSTANDARD))
 
 
 def _chunks_of(file: Any) -> Iterator[bytes]:
@@ -232,64 +305,35 @@ def _chunks_of(file: Any) -> Iterator[bytes]:
 def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The chunks, unpacked if they are zstandard's."""
     first = next(chunks, b"")
-    while first and len(first) < len(_ZSTD) and (more := next(chunks, b"")):
+    while first and len(first) < len(ZSTANDARD) and (more := next(chunks, b"")):
         first += more
-    if first.startswith(_ZSTD):
-        unpacking = _zstandard().ZstdDecompressor().decompressobj(read_across_frames=True)
-        yield unpacking.decompress(first)
-        yield from map(unpacking.decompress, chunks)
-    else:
-        yield first
-        yield from chunks
+    return unpacked(_after(first, chunks), "zstd" if first.startswith(ZSTANDARD) else None)
 
 
-def unpacked(reads: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
-    """The bytes of a body whose ``Content-Encoding`` is this, each read by itself.
-
-    Raises:
-        UsageError: An encoding that cannot be unpacked here.
-    """
-    name = (encoding or "identity").strip().lower()
-    if name in ("", "identity"):
-        yield from reads
-        return
-    if name in ("gzip", "x-gzip", "deflate"):
-        unpacking: Any = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: either header
-    elif name == "zstd":
-        unpacking = _zstandard().ZstdDecompressor().decompressobj(read_across_frames=True)
-    else:
-        raise UsageError(f"a body that is packed with {name} cannot be read here")
-    for data in reads:
-        if plain := unpacking.decompress(data):
-            yield plain
+def _after(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from chunks
 
 
 def _opened_to_write(place: Place) -> tuple[Any, Callable[[], object]]:
     if not isinstance(place, (str, PathLike)):
         return place, place.flush
     path = fspath(place)
-    zstandard = _zstandard() if path.endswith(".zst") else None
+    packing = zstandard() if path.endswith(".zst") else None
     file = open(path, "wb")  # noqa: SIM115 - closed at the end of the recording
-    if zstandard is None:
+    if packing is None:
         return file, file.close
-    packed = zstandard.ZstdCompressor().stream_writer(file)
-    return _Flushing(packed, zstandard.FLUSH_BLOCK), packed.close
+    packed = packing.ZstdCompressor().stream_writer(file)
+    return _Flushing(packed, packing.FLUSH_BLOCK, file), packed.close
 
 
 class _Flushing:
     """A compressor whose every flush lets whoever reads the file see what was written so far."""
 
-    def __init__(self, packed: Any, how: Any) -> None:
-        self.write, self._packed, self._how = packed.write, packed, how
+    def __init__(self, packed: Any, how: Any, file: IO[bytes]) -> None:
+        self.write, self._packed, self._how, self._file = packed.write, packed, how, file
 
     def flush(self) -> None:
         """Write what is held."""
         self._packed.flush(self._how)
-
-
-def _zstandard() -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise UsageError("recordings that are compressed need zstandard: pip install 'streamfold[record]'") from None
-    return zstandard
+        self._file.flush()

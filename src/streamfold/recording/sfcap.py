@@ -41,6 +41,7 @@ __all__ = [
     "RecordingWriter",
     "RequestHead",
     "ResponseHead",
+    "redacted",
 ]
 
 VERSION: Final = 1
@@ -149,7 +150,7 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _FirstLine(msgspec.Struct):
-    sfcap: int
+    sfcap: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class _Line(msgspec.Struct):
@@ -165,6 +166,8 @@ _FIRST: Final = msgspec.json.Decoder(_FirstLine)
 _HEAD: Final = msgspec.json.Decoder(Head)
 _LINE: Final = msgspec.json.Decoder(_Line)
 _END: Final = msgspec.json.Decoder(End)
+_FAULTS: Final = (msgspec.DecodeError, ValueError, RecursionError)
+"""What a line that is none of ours makes of being read; the last, one that nests too deep in what is passed over."""
 
 
 class RecordingWriter:
@@ -190,8 +193,9 @@ class RecordingWriter:
             raise UsageError("a recording has one head, and begins with it")
         self._state = "open"
         if self._redact:
-            head = _redacted(head)
-        return b'{"sfcap":%d,%b\n' % (VERSION, msgspec.json.encode(head)[1:]) if _says(head) else b'{"sfcap":1}\n'
+            head = redacted(head)
+        members = msgspec.json.encode(head)[1:]
+        return b'{"sfcap":%d%b%b\n' % (VERSION, b"" if members == b"}" else b",", members)
 
     def read(self, t: int, data: bytes, *, op: Literal["text", "binary"] | None = None, sent: bool = False) -> bytes:
         """The line of one read, or of a message of a WebSocket.
@@ -233,6 +237,8 @@ class RecordingWriter:
         """
         self._ask_open()
         self._state = "ended"
+        if self._redact and error is not None:
+            error = redacted_url(error)  # what failed may be named with its address
         end = End(t, how, self._bytes, self._reads, self._hash.hexdigest(), error, code, reason)
         return msgspec.json.encode(end) + b"\n"
 
@@ -241,11 +247,8 @@ class RecordingWriter:
             raise UsageError(f"a recording that is {self._state} takes no reads")
 
 
-def _says(head: Head) -> bool:
-    return head != Head()
-
-
-def _redacted(head: Head) -> Head:
+def redacted(head: Head) -> Head:
+    """The same head without the secrets in its headers, addresses and command."""
     request, response = head.request, head.response
     if request is not None:
         request = msgspec.structs.replace(
@@ -331,7 +334,7 @@ class RecordingReader:
                 self.intact = self.end.sha256 == self._hash.hexdigest()
                 return None
             data = _bytes_of(told)
-        except (msgspec.DecodeError, ValueError):
+        except _FAULTS:
             raise Malformed("this line is none of a recording", offset) from None
         if not told.sent:
             self._hash.update(data)
@@ -341,12 +344,11 @@ class RecordingReader:
 def _head_of(line: bytes, offset: int) -> Head:
     try:
         version = _FIRST.decode(line).sfcap
-        head = _HEAD.decode(line)
-    except msgspec.DecodeError:
+        if version > VERSION:
+            raise Malformed(f"the recording is of version {version}, this reader knows {VERSION}", offset)
+        return _HEAD.decode(line)
+    except _FAULTS:
         raise Malformed("the first line is no head of a recording", offset) from None
-    if version > VERSION:
-        raise Malformed(f"the recording is of version {version}, this reader knows {VERSION}", offset)
-    return head
 
 
 def _bytes_of(line: _Line) -> bytes:
@@ -361,6 +363,6 @@ def _bytes_of(line: _Line) -> bytes:
 def _is_whole(line: bytes) -> bool:
     try:
         msgspec.json.decode(line, type=msgspec.Raw)
-    except msgspec.DecodeError:
+    except _FAULTS:
         return False
     return True
