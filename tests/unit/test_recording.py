@@ -523,7 +523,10 @@ def test_a_folder_of_recordings(tmp_path: Path) -> None:
             recorder.read(b"%d" % number)
     paths = sorted((tmp_path / "new").iterdir())
     assert [path.name for path in paths] == ["0001.sfcap", "0002.sfcap", "0003.sfcap"]
-    heads = [read_recording(path).head for path in paths]
+    heads = []
+    for path in paths:
+        with read_recording(path) as recording:
+            heads.append(recording.head)
     assert [head.provider for head in heads] == ["xai"] * 3
     assert [head.request and head.request.body for head in heads] == [None, "{}", "{}"]
     with Recordings(lambda: tmp_path / "x.sfcap").begin("GET", "https://h/", body=b"private") as recorder:
