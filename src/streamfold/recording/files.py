@@ -131,6 +131,9 @@ def _now() -> str:
 class Recordings:
     """Where the recordings of many exchanges go, one file each. It can be used from several threads and processes.
 
+    Calling it gives the recorder of the next one: it is what :func:`streamfold.client.open_stream` takes as
+    ``observer``.
+
     Args:
         place: A folder, which is made where it is missing: the files in it are numbered, from ``0001.sfcap``. Or what
             gives the place of the next recording.
@@ -150,13 +153,16 @@ class Recordings:
         self._next = place if callable(place) else partial(_next_in, fspath(place))
         self._provider, self._redact, self._bodies = provider, redact, bodies
 
+    def __call__(self) -> Recorder:
+        return Recorder(self._next(), provider=self._provider, redact=self._redact)
+
     def begin(self, method: str, url: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b"") -> Recorder:
         """The recorder of a request that is sent now.
 
         Raises:
             OSError: No file can be made.
         """
-        recorder = Recorder(self._next(), provider=self._provider, redact=self._redact)
+        recorder = self()
         recorder.request(method, url, headers, _text_of(body) if self._bodies else None)
         return recorder
 
