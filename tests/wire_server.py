@@ -109,7 +109,9 @@ class WireServer:
         first, *lines = top.decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         while len(body) < int(headers.get("content-length", 0)):
-            body += connection.recv(65536)
+            if not (more := connection.recv(65536)):  # it left in the middle of its request
+                return None
+            body += more
         method, path, _ = first.split(" ")
         return Asked(method, path, headers, body, number)
 
