@@ -6,6 +6,7 @@ import asyncio
 import gc
 import gzip
 import re
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -933,6 +934,9 @@ def test_a_frozen_consumer_leaves_the_others_alone_and_memory_flat() -> None:
     def answer(asked: Asked) -> Iterable[Act]:
         return endless() if asked.path == "/frozen" else [head(), *[chunk(PIECES)] * 10, chunk(CHAT), END]
 
+    def held_kib() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
     async def main(url: str) -> tuple[int, list[Read]]:
         limits = httpx2.Limits(max_connections=None)
         async with httpx2.AsyncClient(limits=limits, timeout=30) as client:
@@ -941,12 +945,15 @@ def test_a_frozen_consumer_leaves_the_others_alone_and_memory_flat() -> None:
                 first = await asyncio.gather(*(aread(url + "/x", client=client) for _ in range(199)))
                 await asyncio.sleep(0.1)
                 held = sent
-                await asyncio.sleep(0.1)
+                for _ in range(20):
+                    await aread(url + "/x", client=client)
                 assert sent == held  # the server waits
             return held, first
 
+    before = held_kib()
     with serving(answer) as server:
         held, answers = asyncio.run(main(server.url))
+    assert held_kib() - before < 64 * 1024  # for both ends of two hundred connections, and two hundred threads
     assert {(got.answer.outcome, len(got.answer.text)) for got in answers} == {("complete", 9990 + 5)}
     assert held < 16 * 1024 * 1024  # what the system holds for both sockets, and nothing of ours
 

@@ -778,3 +778,38 @@ CALLS = sse(
         "[DONE]",
     ]
 )
+
+
+# -- started again ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["eof", "cut", None])
+def test_an_answer_that_is_started_again_goes_on_counting(how: Any) -> None:
+    whole = StreamDecoder("openai-chat").feed(CHAT)
+    for provider in ("openai-chat", "auto"):
+        decoder = StreamDecoder(provider)
+        for at in range(0, len(CHAT), 11):
+            told = decoder.feed(CHAT[:at])
+            if decoder.ended:
+                break
+            if how is not None:
+                decoder.close(how)
+            events = decoder.restart("it broke off")
+            assert [event.type for event in events][-1:] == (["restart"] if told else [])
+            assert decoder.snapshot().blocks == ()
+            assert (decoder.ended, decoder.snapshot().outcome) == (False, "open")
+        decoder.restart("once more")
+        blocks = sum(event.type == "block_start" for event in whole)
+        assert [event.type for event in decoder.feed(CHAT)] == [event.type for event in whole]
+        assert (decoder.snapshot().text, len(decoder.snapshot().blocks)) == ("Hello", blocks)
+        assert decoder.snapshot().blocks[0].index > 5
+
+
+def test_first_index_is_a_count() -> None:
+    assert streamfold.OpenAIChatNormalizer(first_index=7).feed([CHAT_CHUNK])[1].index == 7  # type: ignore[union-attr]
+    for wrong in (-1, True, "3"):
+        with pytest.raises(UsageError, match="first_index"):
+            streamfold.OpenAIChatNormalizer(first_index=wrong)  # type: ignore[arg-type]
+
+
+CHAT_CHUNK = {"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "x"}}]}

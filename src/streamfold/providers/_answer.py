@@ -135,6 +135,8 @@ class Answer:
         self._made = set[str]()  # the ids that it made
         if self._raw_mode not in _RAW_MODES:
             raise UsageError(f'raw is "all", "unknown" or "none", not {self._raw_mode!r}')
+        if type(self._next_index) is not int or self._next_index < 0:
+            raise UsageError(f"first_index is a whole number from 0 up, not {self._next_index!r}")
 
     @property
     def next_index(self) -> int:

@@ -108,13 +108,15 @@ class _Watch:
         self._due: float | None = None  # when the read that waits has to end
         self._until = inf  # when the thread wakes by itself
         self._over = False
-        self._thread = threading.Thread(target=self._run, name="streamfold-watch", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None  # from the first read on
 
     def begin(self, limit_s: float | None) -> None:
         """A read begins."""
         self._due = due = None if limit_s is None else time.monotonic() + limit_s
-        if due is not None and due < self._until:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="streamfold-watch", daemon=True)
+            self._thread.start()
+        elif due is not None and due < self._until:
             with self._turn:
                 self._turn.notify()
 
@@ -127,7 +129,8 @@ class _Watch:
         with self._turn:
             self._over = True
             self._turn.notify()
-        self._thread.join()
+        if self._thread not in (None, threading.current_thread()):  # garbage may be collected by any thread
+            self._thread.join()
 
     def shut_down(self) -> None:
         """End whatever is read."""
