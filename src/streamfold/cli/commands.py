@@ -24,12 +24,13 @@ from streamfold import (
 from streamfold.cli._input import Input, told_framing
 from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
 from streamfold.cli._page import page
-from streamfold.cli._sessions import RecordedSession, told_provider, told_session
+from streamfold.cli._sessions import RecordedSession
 from streamfold.decoder import FRAMINGS
 from streamfold.lint.linter import check as findings_in
 from streamfold.lint.rules import Finding
 from streamfold.lint.sessions import check_session
 from streamfold.providers.registry import PROVIDERS, framing_of
+from streamfold.recording.sessions import told_provider, told_session
 from streamfold.stream import PullStream
 from streamfold.views.lines import neutral_json, one_line
 from streamfold.views.terminal import Drawing, error_line, events_of
