@@ -76,6 +76,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "costs": ("errors", "events", "snapshot"),
     "unified": (*CORE, "decoder", "live", "resume", "stream", "astream", "transports._base"),
     "transports": ("transports.*",),
+    "transports.replay": (*LEAVES, "recording.*"),
     "transports.*": (*CORE, "decoder", "live_session", "resume", "stream", "astream", "unified", "transports._*"),
     "relay": ("relay.*",),
     "relay.app": (*CORE, "decoder", "resume", "encoders.*", "relay.*", "stream", "astream", "unified", "transports.*"),
@@ -85,9 +86,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "lint._bytes": ("framing.eventstream",),
     "lint.*": (*CORE, "providers.*", "decoder", "stream", "lint.*"),
     "recording": (),
-    "recording.*": (*LEAVES, "framing.*", "recording.*"),
+    "recording.*": (*CORE, "decoder", "recording.*"),
     "views": (),
     "views.*": (*FOLD, "views.*"),
+    "testing": ("transports.replay",),
+    "testing.*": ("transports.replay",),
     "cli": ("*",),
     "cli.*": ("*",),
 }
@@ -99,6 +102,7 @@ TYPES_ONLY = {  # imported under TYPE_CHECKING, which loads nothing
 
 LATE: dict[str, tuple[str, ...]] = {  # imported inside a function
     "snapshot": ("echo.*",),
+    "testing": ("testing._fixtures",),  # pytest comes with them
     "cli": ("*",),
     "cli.*": ("*",),
 }
@@ -112,8 +116,10 @@ BY_NAME = {  # who may import what its source does not name
 WAITS = frozenset({"asyncio", "socket", "select", "selectors", "threading", "subprocess", "http", "urllib", "ssl"})
 CHANCE = frozenset({"time", "datetime", "random", "secrets", "uuid"})
 THIRD_PARTIES = {  # module -> what it may import from outside; every other one msgspec alone
+    "transports.replay": frozenset({"starlette", "uvicorn"}),
     "transports.*": frozenset({"httpx2", "httpx", "anyio", "websockets"}),
     "recording._packing": frozenset({"zstandard"}),
+    "testing.*": frozenset({"pytest"}),
     "relay.app": frozenset({"starlette", "anyio"}),
     "costs": frozenset({"genai_prices"}),  # when an estimate is asked for
     "cli": frozenset({"click", "rich"}),
@@ -129,6 +135,7 @@ STANDARD_LIBRARY = {  # module -> what it may not import of the standard library
     "cli.*": frozenset(),
     "recording.files": WAITS | CHANCE - {"time", "datetime"},  # when each read came
     "recording._redact": (WAITS | CHANCE) - {"urllib"},  # names in addresses are unquoted by urllib.parse
+    "recording.exchanges": (WAITS | CHANCE) - {"urllib"},  # and taken apart
     "*": WAITS | CHANCE,
 }
 

@@ -25,6 +25,7 @@ from streamfold.cli._input import Input, told_framing
 from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
 from streamfold.cli._page import page
 from streamfold.cli._sessions import RecordedSession
+from streamfold.cli.replay import replay
 from streamfold.decoder import FRAMINGS
 from streamfold.lint.linter import check as findings_in
 from streamfold.lint.rules import Finding
@@ -313,6 +314,9 @@ def _findings(source: Input, settings: dict[str, Any]) -> PullStream[Finding]:
         return findings_in(chunks, **settings)
     settings["provider"], chunks = told_provider(chunks, settings["provider"])
     return check_session(chunks, **settings)
+
+
+main.add_command(replay)
 
 
 # -- output -----------------------------------------------------------------------------------------------------------
