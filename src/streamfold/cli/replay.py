@@ -55,6 +55,5 @@ def replay(places: tuple[Path, ...], faults: tuple[str, ...], **settings: Any) -
         click.echo(f"GOOGLE_GEMINI_BASE_URL={server.url}")
         for surface, names in server.served.items():
             click.echo(one_line(f"# {surface}: {', '.join(names)}"))
-        click.get_text_stream("stdout").flush()
         server.wait()
     return COMPLETE

@@ -155,6 +155,6 @@ class Shelf:
         return fitting[turn % len(fitting)]
 
 
-def _list(recordings: Sequence[Exchange] | Sequence[Sitting]) -> str:
+def _list(recordings: Sequence[Exchange | Sitting]) -> str:
     names = ", ".join(recording.name for recording in recordings)
     return f"; there are {names}" if names else ""

@@ -3,7 +3,7 @@
     with ReplayServer("recordings/", fault="cut=event:3") as server:
         client = openai.OpenAI(base_url=server.openai_url, api_key="any")
 
-With pytest, ``pytest_plugins = ["streamfold.testing"]`` in the top ``conftest.py`` (or ``-p streamfold.testing``) brings
+With pytest, ``pytest_plugins = ["streamfold.testing"]`` in the top ``conftest.py`` (or ``-p streamfold.testing``) has
 the fixture ``streamfold_replay``: called with the same arguments it gives a server, which ends with the test.
 
 PYTEST_DONT_REWRITE: nothing is asserted here.

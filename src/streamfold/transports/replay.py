@@ -121,7 +121,8 @@ class ReplayServer:
         self.requests: deque[ReplayRequest] = deque(maxlen=_KEPT_REQUESTS)
         self.skipped = shelf.skipped
         self.served: dict[str, list[str]] = {}
-        for recording in (*shelf.exchanges, *shelf.sittings):
+        replayed: list[Exchange | Sitting] = [*shelf.exchanges, *shelf.sittings]
+        for recording in replayed:
             self.served.setdefault(recording.surface, []).append(recording.name)
         self._place = (host, port)
         self._app = _App(shelf, Plan(pace_of(str(pace)), chunk, seed, faults), self.requests)
@@ -357,7 +358,7 @@ class _App:
             status = 404 if isinstance(fault, NoRecording) else 400
             return _refusal(what.endpoint, status, f"streamfold replay: {fault}")
 
-    def _refuse(self, endpoint: Endpoint, fault: Fault, request: Request) -> Response | None:
+    def _refuse(self, endpoint: Endpoint, fault: Fault, request: Request | None = None) -> Response | None:
         """The error that comes in the place of the answer; None if none does."""
         status = fault.error
         if status is None and fault.status is not None:
@@ -448,24 +449,28 @@ class _App:
     async def _websocket(self, socket_: WebSocket) -> None:
         path = socket_.scope["path"]
         self._requests.append(ReplayRequest("WEBSOCKET", path, socket_.url.query, dict(socket_.headers.items())))
-        try:
-            plan, said = self._plan.but(_said(socket_)), _said(socket_)
-            surfaces = session_surfaces(path)
-            if not surfaces:
-                raise NoRecording(f"no surface has a WebSocket at {path}")
-            refusal = self._refuse(_OPENAI, plan.fault, Request({**socket_.scope, "type": "http"}))
-            model = socket_.query_params.get("model")
-            sitting = self._shelf.sitting(surfaces, name=said.get("recording"), model=model)
-        except UsageError as fault:
-            status = 404 if isinstance(fault, NoRecording) else 400
-            refusal = _refusal(_OPENAI, status, f"streamfold replay: {fault}")
-        if refusal is not None:
-            await socket_.send_denial_response(refusal)
+        found = self._sitting(socket_, path)
+        if isinstance(found, Response):
+            await socket_.send_denial_response(found)
             return
+        plan, sitting = found
         await socket_.accept()
         self._served[sitting.name] += 1
         with suppress(WebSocketDisconnect):
             await _sit(socket_, sitting, plan, f"{sitting.name}/{self._served[sitting.name]}")
+
+    def _sitting(self, socket_: WebSocket, path: str) -> tuple[Plan, Sitting] | Response:
+        said, surfaces = _said(socket_), session_surfaces(path)
+        try:
+            plan = self._plan.but(said)
+            if not surfaces:
+                raise NoRecording(f"no surface has a WebSocket at {path}")
+            model = socket_.query_params.get("model")
+            sitting = self._shelf.sitting(surfaces, name=said.get("recording"), model=model)
+        except UsageError as fault:
+            status = 404 if isinstance(fault, NoRecording) else 400
+            return _refusal(_OPENAI, status, f"streamfold replay: {fault}")
+        return self._refuse(_OPENAI, plan.fault) or (plan, sitting)
 
 
 async def _sit(socket_: WebSocket, sitting: Sitting, plan: Plan, key: str) -> None:
