@@ -209,7 +209,7 @@ def test_clients_see_faults_as_of_the_providers(blocking: bool) -> None:
             clients.chat(CHAT[0])
         with pytest.raises(Exception, match="incomplete chunked read"):
             clients.messages("anthropic-thinking-tool-use")
-        with pytest.raises(Exception, match="incomplete chunked read|payload is not completed"):
+        with pytest.raises(Exception, match=r"incomplete chunked read|payload is not completed"):
             clients.generate(GENERATE[0])
     with ReplayServer(RECORDINGS, fault="error=503") as server:
         clients = Clients(server, blocking=blocking)
