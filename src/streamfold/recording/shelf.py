@@ -54,14 +54,12 @@ def _read(path: Path) -> Exchange | Sitting:
         begin = file.read(16)
     if not is_recording(begin):
         return from_body(name, path.read_bytes())
-    recording = read_recording(path)
     try:
-        reads = list(_timed(recording))
-        return from_reads(name, recording.head, reads, recording.end)
+        with read_recording(path) as recording:
+            reads = list(_timed(recording))
+            return from_reads(name, recording.head, reads, recording.end)
     except FramingError as fault:
         raise UsageError(f"{name}: {fault}") from fault
-    finally:
-        recording.close()
 
 
 def _stem(path: Path) -> str:
@@ -72,7 +70,7 @@ def _stem(path: Path) -> str:
 def _timed(recording: Recording) -> Iterator[Read]:
     """The reads; those of a body that was packed, unpacked, each at the time of what brought it."""
     encoding = recording.headers.get("content-encoding")
-    if encoding is None:
+    if encoding is None or recording.is_session:
         yield from recording
         return
     at = 0
