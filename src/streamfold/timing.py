@@ -125,6 +125,7 @@ class Stopwatch:
         self._over: int | None = None  # the answer came to its end
         self._end: int | None = None  # the stream did
         self._complete = False
+        self._beside = False  # a stream that another reads
         self._last = begun_ns  # chunk
         self._gaps = array("q")  # 8 bytes a chunk
         self._output_tokens: int | None = None
@@ -160,6 +161,7 @@ class Stopwatch:
         Those of one call are taken for one frame, as :func:`streamfold.iter_traced` pairs them; an event by itself is
         a frame by itself.
         """
+        self._beside = True
         self._frame(self._at(t_ns), events)
         self._frames += 1
 
@@ -172,7 +174,7 @@ class Stopwatch:
         if self._end is not None:
             return []
         at = self._at(t_ns)
-        traced = self._decoder.trace_close(how) if self._reads else []
+        traced = [] if self._beside else self._decoder.trace_close(how)
         for _, events in traced:
             self._frame(at, events)
         self._frames += sum(frame is not None for frame, _ in traced)
@@ -293,7 +295,7 @@ def _is_token(event: Event) -> bool:
     return event.type in ("text_delta", "reasoning_delta") or (event.type == "tool_call_delta" and event.delta != "")
 
 
-def percentile(ordered: Sequence[int], percent: int) -> int:
+def percentile(ordered: Sequence[float], percent: int) -> float:
     """The least of the values that no fewer than this share of them are up to (nearest rank): one of them, not a mean.
 
     Args:

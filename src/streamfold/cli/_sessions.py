@@ -37,17 +37,22 @@ class RecordedSession:
         self.session = LiveSession(provider, max_frame_bytes=max_frame_bytes, **settings)
 
     def __iter__(self) -> Iterator[TurnEvent]:
+        return chain.from_iterable(self.batches())
+
+    def batches(self) -> Iterator[list[TurnEvent]]:
+        """The events of each message that came; none for one that was sent."""
         closed = True
         for line in self._lines:
             closed = line.dir == "close"
             if line.dir == "in":
-                yield from self.session.feed(bytes(line.frame))
+                yield self.session.feed(bytes(line.frame))
             elif line.dir == "out":
                 self.session.sent(bytes(line.frame))
+                yield []
             else:
-                yield from self.session.close(line.code, line.reason or "")
+                yield self.session.close(line.code, line.reason or "")
         if not closed:  # the recording ends before the connection did
-            yield from self.session.close()
+            yield self.session.close()
 
     def _after(self, first: list[Line]) -> Iterator[Line]:
         """Read the first lines into a list; the lines that follow, and the fault, if those met one."""

@@ -26,6 +26,7 @@ from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, 
 from streamfold.cli._page import page
 from streamfold.cli._sessions import RecordedSession
 from streamfold.cli.replay import replay
+from streamfold.cli.stats import stats
 from streamfold.decoder import FRAMINGS
 from streamfold.lint.linter import check as findings_in
 from streamfold.lint.rules import Finding
@@ -317,6 +318,7 @@ def _findings(source: Input, settings: dict[str, Any]) -> PullStream[Finding]:
 
 
 main.add_command(replay)
+main.add_command(stats)
 
 
 # -- output -----------------------------------------------------------------------------------------------------------

@@ -121,11 +121,18 @@ def provider_of(lines: Iterable[Line]) -> str:
     Raises:
         UsageError: They do not tell.
     """
-    frames = [_object(_ANY.decode(line.frame)) for line in lines if line.dir != "close"]
+    frames = [_frame_of(line) for line in lines if line.dir != "close"]
     for provider, fits in _SHAPES.items():
         if any(map(fits, frames)):
             return provider
     raise UsageError("the first messages do not tell whose session this is: name the provider")
+
+
+def _frame_of(line: Line) -> dict[str, Any]:
+    try:
+        return _object(_ANY.decode(line.frame))
+    except msgspec.DecodeError:  # a binary message: audio, say
+        return {}
 
 
 def _object(value: Any) -> dict[str, Any]:
