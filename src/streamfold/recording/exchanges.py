@@ -108,6 +108,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True):
         reads: What came, with its times.
         head: The head of the response, where it was recorded.
         broken: Whether the transport failed at its end.
+        file: The name of its file, which may differ where two have one name.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True):
     reads: tuple[Read, ...]
     head: ResponseHead | None = None
     broken: bool = False
+    file: str = ""
 
     @cached_property
     def body(self) -> bytes:
@@ -218,11 +220,13 @@ class Sitting(msgspec.Struct, frozen=True):
         name: What it is asked for by.
         surface: Whose it is.
         messages: In order.
+        file: The name of its file.
     """
 
     name: str
     surface: str
     messages: tuple[Message, ...]
+    file: str = ""
 
 
 # -- telling what a recording is --------------------------------------------------------------------------------------

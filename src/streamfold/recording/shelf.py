@@ -8,6 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, TypeVar
 
+import msgspec
+
 from streamfold.errors import FramingError, UsageError
 from streamfold.recording.exchanges import Exchange, Sitting, from_body, from_reads
 from streamfold.recording.files import Recording, is_recording, read_recording, unpacked
@@ -49,7 +51,10 @@ def load(*places: str | PathLike[str]) -> Shelf:
 
 
 def _read(path: Path) -> Exchange | Sitting:
-    name = _stem(path)
+    return msgspec.structs.replace(_told(path, _stem(path)), file=path.name)
+
+
+def _told(path: Path, name: str) -> Exchange | Sitting:
     with path.open("rb") as file:
         begin = file.read(16)
     if not is_recording(begin):
@@ -101,7 +106,7 @@ class Shelf:
     """
 
     def __init__(self, recordings: Iterable[Exchange | Sitting], skipped: Sequence[str] = ()) -> None:
-        recordings = sorted(recordings, key=lambda recording: recording.name)
+        recordings = sorted(recordings, key=lambda recording: (recording.name, recording.file))
         self.exchanges = [recording for recording in recordings if isinstance(recording, Exchange)]
         self.sittings = [recording for recording in recordings if isinstance(recording, Sitting)]
         self.skipped = tuple(skipped)
@@ -139,7 +144,7 @@ class Shelf:
     ) -> _AnyRecording:
         fitting = [recording for recording in recordings if recording.surface in surfaces]
         if name is not None:
-            named = [recording for recording in fitting if recording.name == _stem(Path(name))]
+            named = [recording for recording in fitting if name in (recording.name, recording.file)]
             if not named:
                 raise NoRecording(f"no recording of {surfaces[0]} is called {name!r}{_list(fitting)}")
             return named[0]

@@ -12,7 +12,7 @@ import asyncio
 import socket
 import struct
 import threading
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -55,6 +55,7 @@ __all__ = ["ReplayRequest", "ReplayServer"]
 
 _JSON: Final = msgspec.json.Decoder()
 _KEPT_REQUESTS: Final = 1000
+_BACKLOG: Final = 512
 _SAID: Final = "streamfold-"
 """What the headers and parameters begin with by which a request chooses its recording and its faults."""
 _OPENAI: Final = ENDPOINTS[1]
@@ -155,9 +156,7 @@ class ReplayServer:
         """
         if self._thread is not None:
             raise UsageError("the server runs already")
-        listening = socket.create_server(
-            self._place, family=socket.AF_INET6 if ":" in self._place[0] else socket.AF_INET, backlog=512
-        )
+        listening = _listening(*self._place)
         self._port = listening.getsockname()[1]
         self._server = server = _Server(self._app)
         self._thread = threading.Thread(target=server.run, args=([listening],), name="streamfold-replay", daemon=True)
@@ -182,6 +181,20 @@ class ReplayServer:
 
     def __exit__(self, *fault: object) -> None:
         self.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named, or asyncio does not see that it is TCP and lets small writes wait for acknowledgements.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 # -- uvicorn ----------------------------------------------------------------------------------------------------------
@@ -263,31 +276,26 @@ class _RunState:
 
     Attributes:
         background: Whether it may be taken up and cancelled.
-        sent: Events that some stream of it has sent whole.
+        told: How far some stream of it has come, in bytes of its body.
         stop: Where it was cancelled, in bytes of its body; None: it was not.
     """
 
     def __init__(self, exchange: Exchange, run: Run, *, background: bool) -> None:
         self.exchange, self.run, self.background = exchange, run, background
         self.ends = [part.end for part in exchange.parts]
-        self.sent = 0
+        self.told = 0
         self.stop: int | None = None
         self.changed = asyncio.Event()
 
     @property
     def over(self) -> bool:
         """Whether all of it was told."""
-        return self.sent >= len(self.ends)
-
-    def told(self, offset: int) -> None:
-        """A stream has come so far."""
-        self.sent = max(self.sent, bisect_right(self.ends, offset))
+        return self.told >= self.ends[-1]
 
     def cancel(self) -> None:
-        """End it behind the event that is being sent."""
+        """End it behind the event that is being sent, and not before the first."""
         if self.stop is None and not self.over:
-            self.stop = self.ends[self.sent]
-            self.sent += 1
+            self.stop = self.ends[bisect_left(self.ends, max(1, self.told))]
             self.changed.set()
 
     def resource(self) -> dict[str, Any]:
@@ -573,7 +581,7 @@ class _Streamed(Response):
     def _come(self, size: int) -> None:
         self._position += size
         if self._state is not None:
-            self._state.told(self._position)
+            self._state.told = max(self._state.told, self._position)
 
     async def _stopped(self, send: Send, data: bytes) -> bool:
         """Whether the run was cancelled, and this stream of it has ended with that."""
