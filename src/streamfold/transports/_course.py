@@ -126,6 +126,7 @@ class Course:
         self._observe = observe
         self.observer: Observer | None = None  # of the connection that stands
         self._came = self._new = False  # by this connection: any bytes, any events
+        self._stood = decoder.cursor  # when this connection was made
         self._failures = self._restarts = 0
 
     def begin(self, sent: Sent, body: bytes) -> None:
@@ -139,6 +140,7 @@ class Course:
         """What is to be sent now."""
         body = self.body if self.sent is self.first else b""
         self._came = self._new = self.again = False
+        self._stood = self.decoder.cursor
         if self._observe is not None:
             self.observer = self._observe()
             self.observer.request(self.sent.method, self.sent.url, self.sent.headers)
@@ -271,7 +273,9 @@ class Course:
 
     def _decide(self, error: ErrorEvent, *, http_error: bool = False) -> Step:
         decoder = self.decoder
-        self._failures = 1 if self._new else self._failures + 1
+        # What moved the cursor is new, though it meant nothing more: many events only repeat what deltas said.
+        new = self._new or decoder.cursor != self._stood
+        self._failures = 1 if new else self._failures + 1
         self.step = self._policy.next_step(
             error,
             resume_request(decoder.surface, self.first, decoder.cursor, self._provider),
