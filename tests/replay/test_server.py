@@ -498,3 +498,17 @@ def test_a_place_that_is_taken_is_an_oserror(server: ReplayServer) -> None:
         ReplayServer(RECORDINGS, port=int(server.url.rpartition(":")[2])).start()
     with pytest.raises(UsageError):
         server.start()
+
+
+def test_a_client_that_does_not_read_keeps_nobody_from_anything(client: httpx2.Client, tmp_path: Path) -> None:
+    large = tmp_path / "large.sse"
+    chunk = {"choices": [{"index": 0, "delta": {"content": "x" * 1000}}]}
+    large.write_bytes(b"data: %b\n\n" % json.dumps(chunk).encode() * 20_000)
+    with ReplayServer(tmp_path, RECORDINGS) as server:
+        asked: Any = {"json": {"stream": True, "model": "large"}}
+        with client.stream("POST", f"{server.url}/v1/chat/completions", **asked) as frozen:
+            assert next(frozen.iter_raw())
+            assert post(client, server, "/v1/responses", "openai-responses-function-call").content == RESPONSES
+            begun = time.monotonic()
+            server.close()
+            assert time.monotonic() - begun < 1
