@@ -17,7 +17,7 @@ import pytest
 import streamfold
 from streamfold.recording.files import Recorder
 from streamfold.timing import Timing
-from tests.cli.conftest import COMMAND, ENVIRONMENT, RECORDINGS, Run, Started, chat, text
+from tests.cli.conftest import ENVIRONMENT, RECORDINGS, Run, Started, chat, text
 from tests.conftest import RECORDED
 
 MS = 1_000_000
@@ -219,6 +219,27 @@ def test_a_recorded_session_without_times(run: Run, tmp_path: Path) -> None:
     assert (told["turn"], told["outcome"], told["chunks"] > 0, told["duration_s"]) == (0, "complete", True, None)
 
 
+def test_a_session_that_broke_off(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.sfcap"
+    with Recorder(path, provider="gemini-live") as recorder:
+        recorder.response(101)
+        recorder.read(TURN[0], op="text")
+        recorder.end("cut", code=1011, reason="busy")
+    (told,) = lines(run("stats", "--json", path))
+    assert (told["turn"], told["outcome"], told["error"]) == (0, "truncated", "1011")
+
+
+def test_a_session_whose_first_messages_are_audio(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.sfcap"
+    with Recorder(path) as recorder:
+        recorder.response(101)
+        recorder.read(b"\x00\x01", op="binary", sent=True)
+        recorder.read(SETUP, op="text", sent=True)
+        for frame in TURN:
+            recorder.read(frame, op="text")
+    assert lines(run("stats", "--json", path))[0]["surface"] == "gemini-live"
+
+
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -289,6 +310,16 @@ def test_standard_input(run: Run, tmp_path: Path) -> None:
     assert lines(run("stats", "--json", "-", stdin=recorded))[0]["duration_s"] == 0.6
 
 
+def test_a_name_that_is_no_text(run: Run, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/\xff.sse"
+    for wire, code in ((PIECES, 0), (b"# Notes", 1)):
+        with open(path, "wb") as file:
+            file.write(wire)
+        done = run("stats", "--json", tmp_path)
+        assert done.returncode == code
+        assert "\ufffd.sse" in done.stdout + done.stderr
+
+
 def damaged(path: Path, change: Callable[[bytes], bytes]) -> Path:
     path.write_bytes(change(steady(path).read_bytes()))
     return path
@@ -352,6 +383,16 @@ def children_of(pid: int) -> set[int]:
     return found
 
 
+def wait_for_readers(pid: int) -> set[int]:
+    """Two processes that read, and the one that keeps count of what they share, which comes first."""
+    for _ in range(200):
+        found = children_of(pid)
+        if len(found) >= 3:
+            return found
+        time.sleep(0.05)
+    return pytest.fail("it began no processes")
+
+
 def gone(pids: set[int]) -> bool:
     for _ in range(100):
         if not any(Path(f"/proc/{pid}").exists() for pid in pids):
@@ -363,15 +404,8 @@ def gone(pids: set[int]) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
 @pytest.mark.parametrize("how", ["Ctrl-C", "kill"])
 def test_what_ends_the_command_ends_its_processes(large: Path, how: str) -> None:
-    command = [*COMMAND, "stats", "--json", "--jobs", "2", str(large)]
     with Started("stats", "--json", "--jobs", "2", large, start_new_session=True) as started:
-        for _ in range(200):
-            children = children_of(started.process.pid)
-            if len(children) >= 3:  # and the one that keeps count of what they share
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail(f"{command} began no processes")
+        children = wait_for_readers(started.process.pid)
         if how == "Ctrl-C":  # a terminal sends it to all of them
             os.killpg(started.process.pid, signal.SIGINT)
         else:
@@ -381,6 +415,17 @@ def test_what_ends_the_command_ends_its_processes(large: Path, how: str) -> None
     if how == "Ctrl-C":
         assert said == b""
     assert gone(children)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
+def test_a_process_that_dies_is_told(large: Path) -> None:
+    with Started("stats", "--json", "--jobs", "2", large) as started:
+        readers = wait_for_readers(started.process.pid)
+        os.kill(max(readers), signal.SIGKILL)
+        code, _, said = started.end()
+    assert code == 1
+    assert said == b"streamfold: a process that was reading died; what it had not read is left out\n"
+    assert gone(readers)
 
 
 def test_a_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:

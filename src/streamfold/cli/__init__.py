@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["main"]
 
 try:
@@ -10,3 +12,5 @@ except ModuleNotFoundError as missing:
     if missing.name not in ("click", "rich"):
         raise
     from streamfold.cli._missing import main
+except KeyboardInterrupt:  # it takes long enough to load for somebody to change their mind
+    sys.exit(130)

@@ -6,18 +6,22 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-__all__ = ["each"]
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["ProcessDied", "each"]
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
 
 _AT_ONCE: Final = 16  # things that a process is handed at once, where there are many: a small file takes 1 ms
+
+
+class ProcessDied(Exception):
+    """A process ended before its work did: it was killed, or ran out of memory."""
 
 
 @contextmanager
@@ -30,11 +34,15 @@ def each(call: Callable[[Thing], Result], things: Sequence[Thing], jobs: int) ->
         jobs: How many processes; with one, it is this.
 
     Raises:
-        concurrent.futures.process.BrokenProcessPool: While it is iterated: a process died.
+        ProcessDied: While it is iterated.
     """
     if jobs < 2:
         yield map(call, things)
         return
+    from concurrent.futures import ProcessPoolExecutor  # which takes as long to load as a small file to measure
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
     context = get_context("spawn")  # a fork would copy locks that other threads hold, of a progress bar's say
     lifeline, held = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, context, _begin, (lifeline,))
@@ -43,6 +51,8 @@ def each(call: Callable[[Thing], Result], things: Sequence[Thing], jobs: int) ->
             size = max(1, min(_AT_ONCE, len(things) // (4 * jobs)))
             results = pool.map(call, things, chunksize=size)
         yield results
+    except BrokenProcessPool as fault:
+        raise ProcessDied from fault
     except BaseException:
         held.close()
         raise

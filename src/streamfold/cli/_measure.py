@@ -20,7 +20,6 @@ from streamfold.live_session import TurnEvent
 from streamfold.providers.registry import PROVIDERS, framing_of
 from streamfold.recording.files import Recording, is_recording, read_recording, unpacked
 from streamfold.recording.sessions import LOOKED_AT, Line, provider_of, told_session
-from streamfold.recording.sfcap import Read
 from streamfold.timing import Stopwatch, Timing
 
 __all__ = ["Asked", "Figures", "Measured", "files_in", "measure"]
@@ -100,51 +99,58 @@ def files_in(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         if path == STDIN or not os.path.isdir(path):
             yield path
-            continue
-        for folder, below, names in os.walk(path):
-            below.sort()
-            yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(SUFFIXES))
+        else:
+            yield from _below(path)
+
+
+def _below(top: str) -> Iterator[str]:
+    closed: list[str] = []
+    for folder, below, names in os.walk(top, onerror=lambda fault: closed.append(fault.filename)):
+        below.sort()
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(SUFFIXES))
+    yield from closed  # whoever opens one is told why it cannot be read
 
 
 def measure(asked: Asked, path: str) -> Measured:
     """The figures of a file. What is wrong with it is told and not raised."""
+    name = os.fsencode(path).decode(errors="replace")  # a name is bytes, and may be no text
     try:
-        return Measured(path, tuple(_measured(asked, path)))
+        return Measured(name, tuple(_measured(asked, path, name)))
     except (FramingError, UsageError, OSError, _NoAnswer) as fault:
         words = fault.strerror if isinstance(fault, OSError) else None
-        return Measured(path, broken=f"{path}: {words or fault}")
+        return Measured(name, broken=f"{name}: {words or fault}")
 
 
-def _measured(asked: Asked, path: str) -> Iterator[Figures]:
+def _measured(asked: Asked, path: str, name: str) -> Iterator[Figures]:
     with nullcontext(sys.stdin.buffer) if path == STDIN else open(path, "rb") as file:
         chunks = iter(partial(file.read, _READ), b"")
         first = next(chunks, b"")
         chunks = chain([first], chunks)
         if is_recording(first):
-            yield from _of_recording(asked, path, read_recording(chunks))
+            yield from _of_recording(asked, name, read_recording(chunks))
         else:
-            yield from _of_body(asked, path, chunks)
+            yield from _of_body(asked, name, chunks)
 
 
 # -- recordings: with times -------------------------------------------------------------------------------------------
 
 
-def _of_recording(asked: Asked, path: str, recording: Recording) -> Iterator[Figures]:
+def _of_recording(asked: Asked, name: str, recording: Recording) -> Iterator[Figures]:
     head = recording.head
     told = head.provider if head.provider in PROVIDERS and asked.provider == "auto" else None
     asked = msgspec.structs.replace(asked, provider=told or asked.provider)
     url = head.request and head.request.url
     priced = {"url": url, "at": _moment(head.started)}
     if recording.is_session:
-        found = list(_of_session(asked, path, recording, priced))
+        found = list(_of_session(asked, name, recording, priced))
     else:
-        found = [_of_response(asked, path, recording, priced)]
+        found = [_of_response(asked, name, recording, priced)]
     if recording.intact is False:
         raise _NoAnswer("the bytes are not those that were recorded: their hash is another")
     yield from found
 
 
-def _of_response(asked: Asked, path: str, recording: Recording, priced: dict[str, Any]) -> Figures:
+def _of_response(asked: Asked, name: str, recording: Recording, priced: dict[str, Any]) -> Figures:
     watch = Stopwatch(asked.provider, stall_s=asked.stall_s, framing=asked.framing)
     response = recording.head.response
     if response is not None:
@@ -165,11 +171,11 @@ def _of_response(asked: Asked, path: str, recording: Recording, priced: dict[str
         watch.end(now, "cut")
     else:
         watch.end(end.t, end.end)
-    return _figures(path, None, watch.snapshot(), watch.timing(), timed=True, priced=priced)
+    return _figures(name, None, watch.snapshot(), watch.timing(), timed=True, priced=priced)
 
 
-def _of_session(asked: Asked, path: str, reads: Iterable[Read], priced: dict[str, Any]) -> Iterator[Figures]:
-    reads = list(reads)
+def _of_session(asked: Asked, name: str, recording: Recording, priced: dict[str, Any]) -> Iterator[Figures]:
+    reads = list(recording)
     provider = (
         provider_of(Line("in", msgspec.Raw(read.data)) for read in reads[:LOOKED_AT])
         if asked.provider == "auto"
@@ -185,8 +191,12 @@ def _of_session(asked: Asked, path: str, reads: Iterable[Read], priced: dict[str
             turns.sent(now)
         else:
             turns.came(now, session.feed(read.data))
-    turns.came(now, session.close())
-    yield from turns.figures(path, session, timed=True, priced=priced)
+    end = recording.end
+    if end is not None and end.end != "cancel":
+        turns.came(end.t, session.close(1006 if end.code is None and end.end == "cut" else end.code, end.reason or ""))
+    else:
+        turns.came(now if end is None else end.t, session.close())
+    yield from turns.figures(name, session, timed=True, priced=priced)
 
 
 class _Turns:
@@ -212,18 +222,18 @@ class _Turns:
                 self._watches[turn] = Stopwatch(begun_ns=self._asked, stall_s=self._stall_s)
             self._watches[turn].see(at, *events)
 
-    def figures(self, path: str, session: LiveSession, **how: Any) -> Iterator[Figures]:
+    def figures(self, name: str, session: LiveSession, **how: Any) -> Iterator[Figures]:
         """Of every turn."""
         if not self._watches:
             raise _NoAnswer("the session holds no answer")
         for turn, watch in self._watches.items():
-            yield _figures(path, turn, session.snapshot(turn), watch.timing(), **how)
+            yield _figures(name, turn, session.snapshot(turn), watch.timing(), **how)
 
 
 # -- bodies: without times --------------------------------------------------------------------------------------------
 
 
-def _of_body(asked: Asked, path: str, chunks: Iterator[bytes]) -> Iterator[Figures]:
+def _of_body(asked: Asked, name: str, chunks: Iterator[bytes]) -> Iterator[Figures]:
     framing = asked.framing
     if framing in ("auto", "messages"):
         recorded, chunks = told_session(chunks)
@@ -232,7 +242,7 @@ def _of_body(asked: Asked, path: str, chunks: Iterator[bytes]) -> Iterator[Figur
             turns = _Turns(asked.stall_s)
             for told in session.batches():
                 turns.came(0, told)
-            yield from turns.figures(path, session.session, timed=False)
+            yield from turns.figures(name, session.session, timed=False)
             return
         if "messages" in (framing, framing_of(asked.provider)):
             framing = "jsonl"  # in a file they are a line each
@@ -240,14 +250,14 @@ def _of_body(asked: Asked, path: str, chunks: Iterator[bytes]) -> Iterator[Figur
     for data in chunks:
         watch.read(0, data)
     watch.end(0)
-    yield _figures(path, None, watch.snapshot(), watch.timing(), timed=False)
+    yield _figures(name, None, watch.snapshot(), watch.timing(), timed=False)
 
 
 # -- both -------------------------------------------------------------------------------------------------------------
 
 
 def _figures(
-    path: str, turn: int | None, answer: Snapshot, timing: Timing, *, timed: bool, priced: dict[str, Any] | None = None
+    name: str, turn: int | None, answer: Snapshot, timing: Timing, *, timed: bool, priced: dict[str, Any] | None = None
 ) -> Figures:
     error = answer.error
     nameless = answer.surface in (None, "unknown")
@@ -256,7 +266,7 @@ def _figures(
     fault = None if error is None else error.code or error.kind
     tokens = None if answer.usage is None else answer.usage.input_tokens
     cost = _cost(answer, priced or {})
-    return Figures(path, turn, answer.surface, answer.model, answer.outcome, fault, timed, timing, tokens, cost)
+    return Figures(name, turn, answer.surface, answer.model, answer.outcome, fault, timed, timing, tokens, cost)
 
 
 def _cost(answer: Snapshot, priced: dict[str, Any]) -> Cost | None:
@@ -268,6 +278,7 @@ def _cost(answer: Snapshot, priced: dict[str, Any]) -> Cost | None:
 
 def _moment(started: str | None) -> datetime | None:
     try:
-        return None if started is None else datetime.fromisoformat(started)
+        moment = None if started is None else datetime.fromisoformat(started)
     except ValueError:
         return None
+    return moment if moment is not None and moment.tzinfo is not None else None

@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,7 @@ import msgspec
 from streamfold import UsageError
 from streamfold.cli._input import LARGE
 from streamfold.cli._main import COMPLETE, FAULTY, complain, ending
-from streamfold.cli._many import each
+from streamfold.cli._many import ProcessDied, each
 from streamfold.cli._measure import STDIN, Asked, Figures, Measured, files_in, measure
 from streamfold.costs import Cost
 from streamfold.decoder import FRAMINGS
@@ -67,16 +66,16 @@ def stats(paths: tuple[str, ...], jobs: int | None, as_json: bool, summary: bool
     show: Callable[[Figures], object] = _print_json_of if as_json else _ignore
     answers: list[Figures] = []
     broken: list[str] = []
-    with _measured(Asked(**asked), files, jobs, quiet=as_json and sys.stdout.isatty()) as measured:
-        try:
+    try:
+        with _measured(Asked(**asked), files, jobs, quiet=as_json and sys.stdout.isatty()) as measured:
             for one in measured:
                 if one.broken is not None:
                     broken.append(one.broken)
                 for figures in one.answers:
                     answers.append(figures)
                     show(figures)
-        except BrokenProcessPool:
-            broken.append("a process that was reading died; what it had not read is left out")
+    except ProcessDied:
+        broken.append("a process that was reading died; what it had not read is left out")
     if not as_json:
         _print_tables(answers, summary=summary)
     elif summary:
