@@ -122,7 +122,9 @@ EVENTS = {
     "both": (b"event: x\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n", "sse", [(21, b"1"), (32, b"2")]),
     "comments are none": (b": hi\n\ndata: 1\n\n: bye\n\n", "sse", [(15, b"1")]),
     "several lines of data": (b"data: [\ndata: 1]\n\n", "sse", [(18, b"[\n1]")]),
-    "one that is not whole": (b"data: 1\n\ndata: 2\n", "sse", [(9, b"1")]),
+    "one without its blank line": (b"data: 1\n\ndata: 2\n", "sse", [(9, b"1"), (17, b"2")]),
+    "one that is cut": (b'data: 1\n\ndata: {"a', "sse", [(9, b"1"), (18, b'{"a')]),
+    "an error without a field": (b'data: 1\n\n{"error":\n{}}\n', "sse", [(9, b"1"), (23, b'{"error":\n{}}')]),
     "an array": (b"[{}\n,\r\n{}]", "json_array", [(3, b"{}"), (9, b"{}")]),
     "lines": (b"{}\n\n{}\n", "jsonl", [(3, b"{}"), (7, b"{}")]),
 }
@@ -144,6 +146,8 @@ def test_framed_anew_each_payload_keeps_its_time() -> None:
     assert as_array(array) is array
     assert as_events(exchange) is exchange
     assert as_array(Exchange("x", "gemini", "sse", ())).body == b"[]"
+    cut = Exchange("x", "gemini", "sse", (Read(1, b'data: {}\r\n\r\ndata: {"a'),))
+    assert as_array(cut).body == b'[{}\n,\r\n{"a'
 
 
 def test_bytes_that_tell_nothing() -> None:

@@ -62,12 +62,15 @@ _DATA: Final = re.compile(rb"^data:? ?(.*)$", re.MULTILINE)
 
 def _sse(body: bytes) -> Iterator[Part]:
     begin = 0
-    for blank in _BLANK_LINE.finditer(body):
-        block = re.sub(_LINE_END, b"\n", body[begin : blank.start()])
-        begin = blank.end()
+    blanks = [blank.span() for blank in _BLANK_LINE.finditer(body)]
+    for stop, end in [*blanks, (len(body), len(body))]:  # the last may be not whole, or lack its blank line alone
+        block = re.sub(_LINE_END, b"\n", body[begin:stop])
+        begin = end
         data = _DATA.findall(block)
         if data:  # comments alone are no event
-            yield Part(begin, b"\n".join(data))
+            yield Part(end, b"\n".join(data))
+        elif block.lstrip().startswith(b"{"):  # Gemini's errors in mid-stream: JSON without a field
+            yield Part(end, block.strip())
 
 
 def _json_array(body: bytes) -> Iterator[Part]:
@@ -164,16 +167,22 @@ def as_array(exchange: Exchange) -> Exchange:
     opened = [b"[" if k == 0 else b"\n,\r\n" for k in range(len(exchange.parts))]
     reads = [_at(exchange, part, begin + part.payload) for begin, part in zip(opened, exchange.parts, strict=True)]
     last = reads[-1].t if reads else 0
-    return _reframed(exchange, "json_array", [*reads, Read(last, b"]" if reads else b"[]")])
+    if not exchange.parts or exchange.parts[-1].decoded is not None:  # else it breaks off inside an item
+        reads.append(Read(last, b"]" if reads else b"[]"))
+    return _reframed(exchange, "json_array", reads)
 
 
 def as_events(exchange: Exchange) -> Exchange:
     """The same payloads as Gemini sends them with ``alt=sse``: nothing but ``data`` lines, CRLF between them."""
     if exchange.framing == "sse":
         return exchange
-    payloads = [msgspec.json.format(part.payload, indent=-1) for part in exchange.parts]
+    payloads = [_in_a_line(part) for part in exchange.parts]
     told = zip(exchange.parts, payloads, strict=True)
     return _reframed(exchange, "sse", [_at(exchange, part, b"data: %b\r\n\r\n" % payload) for part, payload in told])
+
+
+def _in_a_line(part: Part) -> bytes:
+    return part.payload if part.decoded is None else msgspec.json.format(part.payload, indent=-1)
 
 
 def _at(exchange: Exchange, part: Part, data: bytes) -> Read:
