@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-
 import streamfold
 from streamfold import Stopwatch, Timing
 from tests.evidence import cut, every_capture
