@@ -428,6 +428,22 @@ def test_a_process_that_dies_is_told(large: Path) -> None:
     assert gone(readers)
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_nobody_reads_any_more(large: Path, jobs: str) -> None:
+    with Started("stats", "--json", "--jobs", jobs, large) as started:
+        assert started.line()
+        started.stop_reading()
+        assert started.end()[::2] == (0, b"")
+
+
+def test_output_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
+    steady(tmp_path / "a.sfcap")
+    for form in ([], ["--json"]):
+        with open("/dev/full", "wb") as full, Started("stats", *form, tmp_path, stdout=full) as started:
+            code, _, said = started.end()
+        assert (code, said) == (1, b"streamfold: [Errno 28] No space left on device\n")
+
+
 def test_a_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
     import pty
 

@@ -14,7 +14,6 @@ import click
 import msgspec
 
 from streamfold import UsageError
-from streamfold.cli._input import LARGE
 from streamfold.cli._main import COMPLETE, FAULTY, complain, ending
 from streamfold.cli._many import ProcessDied, each
 from streamfold.cli._measure import STDIN, Asked, Figures, Measured, files_in, measure
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = ["stats"]
+
+_WORTH: Final = 8_000_000  # bytes: nearly a second's work, where a process takes a third of one to begin
 
 
 @click.command()
@@ -91,7 +92,7 @@ def _measured(asked: Asked, files: Sequence[str], jobs: int | None, *, quiet: bo
     if STDIN in files:
         jobs = 1  # only this process has it
     elif jobs is None:
-        jobs = (os.cpu_count() or 1) if sum(map(_size, files)) > LARGE else 1  # a process takes 0.2 s to begin
+        jobs = (os.cpu_count() or 1) if sum(map(_size, files)) > _WORTH else 1
     with each(partial(measure, asked), files, min(jobs, len(files))) as results, _bar(len(files), quiet=quiet) as step:
         yield map(step, results)
 
