@@ -338,6 +338,7 @@ def test_a_seed_says_where_chance_strikes(client: httpx2.Client) -> None:
         "cut=-1",
         "cut=1.5",
         "cut=line:3",
+        f"cut={'9' * 5000}",
         "stall=soon",
         "status=200",
         "error=x",
@@ -394,7 +395,8 @@ def test_a_run_is_taken_up_behind_each_of_its_events(client: httpx2.Client, runs
     for end, cursor in zip(ends, cursors, strict=False):
         rest = client.get(one, params={"stream": "true", parameter: cursor.decode()})
         assert rest.content == body[end:]
-    assert client.get(one, params={"stream": "true", parameter: "none-such"}).status_code == 400
+    for cursor in ("none-such", "9" * 5000):
+        assert client.get(one, params={"stream": "true", parameter: cursor}).status_code == 400
     assert client.get(one).json()["id"] == id_
     assert client.get(f"{runs.url}{path}/other", params={"stream": "true"}).status_code == 404
 

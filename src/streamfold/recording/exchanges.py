@@ -165,7 +165,8 @@ def as_array(exchange: Exchange) -> Exchange:
     if exchange.framing == "json_array":
         return exchange
     opened = [b"[" if k == 0 else b"\n,\r\n" for k in range(len(exchange.parts))]
-    reads = [_at(exchange, part, begin + part.payload) for begin, part in zip(opened, exchange.parts, strict=True)]
+    told = zip(_times(exchange), opened, exchange.parts, strict=True)
+    reads = [Read(at, begin + part.payload) for at, begin, part in told]
     last = reads[-1].t if reads else 0
     if not exchange.parts or exchange.parts[-1].decoded is not None:  # else it breaks off inside an item
         reads.append(Read(last, b"]" if reads else b"[]"))
@@ -176,19 +177,18 @@ def as_events(exchange: Exchange) -> Exchange:
     """The same payloads as Gemini sends them with ``alt=sse``: nothing but ``data`` lines, CRLF between them."""
     if exchange.framing == "sse":
         return exchange
-    payloads = [_in_a_line(part) for part in exchange.parts]
-    told = zip(exchange.parts, payloads, strict=True)
-    return _reframed(exchange, "sse", [_at(exchange, part, b"data: %b\r\n\r\n" % payload) for part, payload in told])
+    told = zip(_times(exchange), map(_in_a_line, exchange.parts), strict=True)
+    return _reframed(exchange, "sse", [Read(at, b"data: %b\r\n\r\n" % payload) for at, payload in told])
 
 
 def _in_a_line(part: Part) -> bytes:
     return part.payload if part.decoded is None else msgspec.json.format(part.payload, indent=-1)
 
 
-def _at(exchange: Exchange, part: Part, data: bytes) -> Read:
-    """A read of these bytes at the time when the event was whole."""
+def _times(exchange: Exchange) -> list[int]:
+    """When each event was whole."""
     ends = list(accumulate(len(read.data) for read in exchange.reads))
-    return Read(exchange.reads[bisect_left(ends, part.end)].t, data)
+    return [exchange.reads[bisect_left(ends, part.end)].t for part in exchange.parts]
 
 
 def _reframed(exchange: Exchange, framing: str, reads: Iterable[Read]) -> Exchange:

@@ -73,7 +73,7 @@ _STRIKES: Final[tuple[Strike, ...]] = ("garbage", "stall", "end", "cut", "reset"
 FAULTS: Final = tuple(field.name.replace("_", "-") for field in msgspec.structs.fields(Fault))
 """The names of all faults and of what says more about them, as they are written."""
 
-_PLACE: Final = re.compile(r"(?:(byte|event):)?(\d+)|random", re.ASCII)
+_PLACE: Final = re.compile(r"(?:(byte|event):)?(\d{1,15})|random", re.ASCII)
 
 
 def fault_of(text: str) -> Fault:

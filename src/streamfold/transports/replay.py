@@ -9,6 +9,7 @@ Source: the "Resume" and "Cancel" parts of the vendors' pages; what official cli
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import struct
 import threading
@@ -56,6 +57,7 @@ __all__ = ["ReplayRequest", "ReplayServer"]
 _JSON: Final = msgspec.json.Decoder()
 _KEPT_REQUESTS: Final = 1000
 _BACKLOG: Final = 512
+_NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 _SAID: Final = "streamfold-"
 """What the headers and parameters begin with by which a request chooses its recording and its faults."""
 _OPENAI: Final = ENDPOINTS[1]
@@ -240,8 +242,8 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-_TRANSPORTS: Final[WeakValueDictionary[tuple[str, int], asyncio.Transport]] = WeakValueDictionary()
-"""By the client's address: an ASGI application cannot break a connection in a way of its own choice."""
+_TRANSPORTS: Final[WeakValueDictionary[tuple[Any, Any], asyncio.Transport]] = WeakValueDictionary()
+"""By the addresses of both ends: an ASGI application cannot break a connection in a way of its own choice."""
 
 
 class _Protocol(H11Protocol):
@@ -250,13 +252,12 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came."""
         super().connection_made(transport)
-        if self.client is not None:
-            _TRANSPORTS[self.client] = transport
+        _TRANSPORTS[self.server, self.client] = transport
 
 
 def _break(scope: Scope, *, reset: bool) -> None:
     """Close the client's connection behind what was written, or reset it."""
-    transport = _TRANSPORTS.get(tuple(scope["client"]))
+    transport = _TRANSPORTS.get((scope["server"], scope["client"]))
     if transport is None:
         return
     if reset:
@@ -316,7 +317,7 @@ class _RunState:
         """Where the events behind the cursor begin, in bytes; None for a cursor that cannot be."""
         if cursor is None:
             return 0
-        number = int(cursor) if cursor.isascii() and cursor.isdecimal() else None
+        number = int(cursor) if _NUMBER.fullmatch(cursor) else None
         begin: int | None = None
         for part in self.exchange.parts:
             event = part.decoded
@@ -547,7 +548,9 @@ class _Streamed(Response):
         start: int,
     ) -> None:
         self.status_code, self.background, self.body = status, None, b""
-        self.raw_headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        self.raw_headers = [
+            (name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers
+        ]
         self._wait_s, self._steps, self._state, self._position = wait_s, steps, state, start
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
