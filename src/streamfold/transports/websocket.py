@@ -274,7 +274,7 @@ class LiveConnection:
         except (OSError, self._foreign.WebSocketException) as fault:
             raise self._link_error(fault) from fault
 
-    def _link_error(self, fault: Exception) -> LinkError:
+    def _link_error(self, fault: Any) -> LinkError:
         """What the library raised, as ours."""
         if isinstance(fault, self._foreign.ConnectionClosed):
             code, reason = _close_of(fault)
