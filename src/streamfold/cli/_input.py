@@ -6,20 +6,28 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from itertools import chain
 from types import FrameType
 from typing import IO, Final, Protocol, cast
 
+import click
+
+from streamfold.cli._main import complain
 from streamfold.decoder import BY_FIRST_BYTE
+from streamfold.errors import FramingError
+from streamfold.recording.exchange import close_line, session_lines
+from streamfold.recording.files import ZSTANDARD, Recording, is_recording, read_recording, unpacked
 from streamfold.views.lines import size
 
-__all__ = ["Input", "told_framing"]
+__all__ = ["Answer", "Input", "told_framing"]
 
 READ_BYTES: Final = 65_536
 LARGE: Final = 4_000_000  # bytes; reading fewer takes no time worth showing
+_ENOUGH: Final = 9  # bytes that tell whether it is a recording
 _NO_CONTENT: Final = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and blanks
 
 
@@ -27,8 +35,19 @@ class _Readable(Protocol):
     def read1(self, size: int) -> bytes: ...
 
 
+class Answer:
+    """The body of a recorded response as a source, with what its head says, as a client's response has it."""
+
+    def __init__(self, chunks: Iterator[bytes], status_code: int | None, headers: Mapping[str, str]) -> None:
+        self._chunks, self.status_code, self.headers = chunks, status_code, headers
+
+    def iter_bytes(self) -> Iterator[bytes]:
+        """The body."""
+        return self._chunks
+
+
 class Input:
-    """The reads of an open binary file, each as large as what is there.
+    """The reads of an open binary file, each as large as what is there; of a recording (``.sfcap``), those it holds.
 
     Iterating calls ``before_read`` before each read, which may wait: by then, what the earlier reads brought is to be
     shown.
@@ -48,14 +67,61 @@ class Input:
         self.count = 0
         self.total = _size_of(file)
         self._waiting = self._interrupted = False
+        self._reads: Iterator[bytes] = self._raw()
+        self._recording: Recording | None = None
+        self._looked = False
 
     def __iter__(self) -> Iterator[bytes]:
-        while data := self._read():
-            self.count += len(data)
+        for data in self._content():
             if self._chunk is None:
                 yield data
             else:
                 yield from (data[at : at + self._chunk] for at in range(0, len(data), self._chunk))
+
+    @property
+    def recording(self) -> Recording | None:
+        """The recording that the file is, by its first bytes.
+
+        Raises:
+            Malformed: It begins as one, and is damaged.
+            UsageError: It is compressed, and the library that unpacks is not installed.
+        """
+        if not self._looked:
+            self._looked = True
+            begin = next(self._reads, b"")
+            while len(begin) < _ENOUGH and (more := next(self._reads, b"")):
+                begin += more
+            self._reads = chain((begin,) if begin else (), self._reads)
+            if is_recording(_plain(begin)):
+                self._recording = read_recording(self._reads)
+                click.get_current_context().call_on_close(self._ask_intact)
+        return self._recording
+
+    def _content(self) -> Iterator[bytes]:
+        recording = self.recording
+        if recording is None:
+            yield from self._reads
+        elif recording.is_session:
+            yield from session_lines(recording)
+            if recording.end is not None:
+                yield close_line(recording.end)
+        else:
+            yield from recording.iter_bytes()
+
+    def _ask_intact(self) -> None:
+        """Say so if what was recorded is not what is there. What is behind the end of the answer is read for it, of a
+        file."""
+        assert self._recording is not None
+        if self.total is not None:
+            with suppress(FramingError, OSError):
+                deque(self._recording, maxlen=0)
+        if self._recording.intact is False:
+            complain("warning: these are not the bytes that were recorded: their hash is another")
+
+    def _raw(self) -> Iterator[bytes]:
+        while data := self._read():
+            self.count += len(data)
+            yield data
 
     def progress(self) -> str:
         """How far the reading has come, for people."""
@@ -106,6 +172,15 @@ class Input:
 
             self.before_read = show
             yield
+
+
+def _plain(begin: bytes) -> bytes:
+    """The same beginning, unpacked where it is compressed so that it may be a recording."""
+    if not begin.startswith(ZSTANDARD):
+        return begin
+    with suppress(FramingError):
+        return next(unpacked([begin], "zstd"), b"")
+    return begin[:0]
 
 
 def _nothing() -> None:

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, NoReturn, ParamSpec
 import click
 
 from streamfold.cli._missing import MESSAGE
-from streamfold.errors import UsageError
+from streamfold.errors import FramingError, UsageError
 from streamfold.views.lines import one_line
 
 __all__ = ["COMPLETE", "FAULTY", "INTERRUPTED", "WRONG_USAGE", "Main", "complain", "ending"]
@@ -70,7 +70,7 @@ def ending(command: Callable[P, int]) -> Callable[P, NoReturn]:
             if missing.name is None or missing.name.partition(".")[0] != "rich":
                 raise
             raise click.UsageError(MESSAGE) from None
-        except OSError as fault:
+        except (OSError, FramingError) as fault:  # a FramingError: of the recording itself
             complain(str(fault))
             code = FAULTY
         _let_go(sys.stdout)

@@ -21,7 +21,7 @@ from streamfold import (
     limits,
     parse_event_stream,
 )
-from streamfold.cli._input import Input, told_framing
+from streamfold.cli._input import Answer, Input, told_framing
 from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
 from streamfold.cli._page import page
 from streamfold.cli._sessions import RecordedSession
@@ -136,7 +136,7 @@ def fold(file: IO[bytes], chunk: int | None, as_json: bool, **settings: Any) -> 
 
 
 def _folded(
-    source: Input, chunks: Iterator[bytes], settings: dict[str, Any], see: Callable[[Event], object]
+    source: Input, chunks: Any, settings: dict[str, Any], see: Callable[[Event], object]
 ) -> tuple[Snapshot, BaseException | None]:
     """The answer as far as it came, and what broke the reading off."""
     stream = iter_unified(chunks, raw="none", **settings)
@@ -147,7 +147,7 @@ def _folded(
                     see(event)
         except BrokenPipeError:  # of standard output
             raise
-        except (KeyboardInterrupt, OSError) as fault:
+        except (KeyboardInterrupt, OSError, FramingError) as fault:
             return stream.snapshot(), fault
     return stream.snapshot(), None
 
@@ -195,14 +195,20 @@ def _code_of(error: ErrorEvent) -> int:
 # -- recorded sessions ------------------------------------------------------------------------------------------------
 
 
-def _told_session(source: Input, settings: dict[str, Any]) -> tuple[bool, Iterator[bytes]]:
-    chunks = iter(source)
-    if settings["framing"] not in ("auto", "messages"):
-        return False, chunks
-    recorded, chunks = told_session(chunks)
-    if not recorded and "messages" in (settings["framing"], framing_of(settings["provider"])):
-        settings["framing"] = "jsonl"  # in a file they are a line each
-    return recorded, chunks
+def _told_session(source: Input, settings: dict[str, Any]) -> tuple[bool, Any]:
+    """Whether it is a recorded session, and what to read; what a recording says is set where nothing else was said."""
+    chunks, recording = iter(source), source.recording
+    told = None if recording is None else recording.head.provider
+    if told is not None and told in PROVIDERS and settings["provider"] == "auto":
+        settings["provider"] = told
+    recorded = False
+    if settings["framing"] in ("auto", "messages"):
+        recorded, chunks = told_session(chunks)
+        if not recorded and "messages" in (settings["framing"], framing_of(settings["provider"])):
+            settings["framing"] = "jsonl"  # in a file they are a line each
+    if recorded or recording is None:
+        return recorded, chunks
+    return False, Answer(chunks, recording.status_code, recording.headers)
 
 
 def _session_of(chunks: Iterator[bytes], settings: dict[str, Any], **more: Any) -> RecordedSession:

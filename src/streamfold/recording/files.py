@@ -27,7 +27,7 @@ from streamfold.recording.sfcap import (
     ResponseHead,
 )
 
-__all__ = ["Place", "Recorder", "Recording", "Recordings", "is_recording", "read_recording", "unpacked"]
+__all__ = ["ZSTANDARD", "Place", "Recorder", "Recording", "Recordings", "is_recording", "read_recording", "unpacked"]
 
 Place: TypeAlias = "str | PathLike[str] | IO[bytes]"
 """A path, or an open binary file, which whoever opened it closes."""
