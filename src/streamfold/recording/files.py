@@ -239,7 +239,8 @@ class Recording:
     def __iter__(self) -> Iterator[Read]:
         while self._first:
             yield self._first.pop()
-        yield from self._reads
+        for read in self._reads:  # noqa: UP028 - who leaves this loop may go on with another
+            yield read
 
     def iter_bytes(self) -> Iterator[bytes]:
         """The bytes that were received, read by read, unpacked where the response was compressed.
