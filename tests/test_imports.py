@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "unified": (*CORE, "decoder", "live", "resume", "stream", "astream", "transports._base"),
     "transports": ("transports.*",),
     "transports.replay": (*LEAVES, "recording.*"),
+    "transports.recording": ("recording.files",),
     "transports.*": (*CORE, "decoder", "live_session", "resume", "stream", "astream", "unified", "transports._*"),
     "relay": ("relay.*",),
     "relay.app": (*CORE, "decoder", "resume", "encoders.*", "relay.*", "stream", "astream", "unified", "transports.*"),

@@ -67,7 +67,7 @@ class Input:
         self.count = 0
         self.total = _size_of(file)
         self._waiting = self._interrupted = False
-        self._reads: Iterator[bytes] = self._raw()
+        self._reads: Iterator[bytes] = self.raw()
         self._recording: Recording | None = None
         self._looked = False
 
@@ -118,7 +118,8 @@ class Input:
         if self._recording.intact is False:
             complain("warning: these are not the bytes that were recorded: their hash is another")
 
-    def _raw(self) -> Iterator[bytes]:
+    def raw(self) -> Iterator[bytes]:
+        """The bytes of the file, whatever they are, as they come."""
         while data := self._read():
             self.count += len(data)
             yield data
