@@ -120,6 +120,7 @@ THIRD_PARTIES = {  # module -> what it may import from outside; every other one 
     "transports.replay": frozenset({"starlette", "uvicorn"}),
     "transports.*": frozenset({"httpx2", "httpx", "anyio", "websockets"}),
     "recording._packing": frozenset({"zstandard"}),
+    "recording._vcr": frozenset({"yaml"}),
     "testing.*": frozenset({"pytest"}),
     "relay.app": frozenset({"starlette", "anyio"}),
     "costs": frozenset({"genai_prices"}),  # when an estimate is asked for

@@ -25,6 +25,7 @@ from streamfold.cli._input import Answer, Input, told_framing
 from streamfold.cli._main import COMPLETE, FAULTY, WRONG_USAGE, Main, complain, ending
 from streamfold.cli._page import page
 from streamfold.cli._sessions import RecordedSession
+from streamfold.cli.convert import convert
 from streamfold.cli.record import record
 from streamfold.cli.replay import replay
 from streamfold.cli.stats import stats
@@ -324,6 +325,7 @@ def _findings(source: Input, settings: dict[str, Any]) -> PullStream[Finding]:
     return check_session(chunks, **settings)
 
 
+main.add_command(convert)
 main.add_command(record)
 main.add_command(replay)
 main.add_command(stats)
