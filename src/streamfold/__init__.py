@@ -157,6 +157,12 @@ if TYPE_CHECKING:
     from streamfold.providers.registry import (
         Provider,
     )
+    from streamfold.recording.files import (
+        Recorder,
+        Recording,
+        Recordings,
+        read_recording,
+    )
     from streamfold.snapshot import (
         Choice,
         Outcome,
@@ -251,6 +257,9 @@ __all__ = [
     "Raw",
     "ReasoningBlock",
     "ReasoningDelta",
+    "Recorder",
+    "Recording",
+    "Recordings",
     "RefusalBlock",
     "Restart",
     "Rule",
@@ -307,6 +316,7 @@ __all__ = [
     "map_event_stream",
     "parse_event_stream",
     "parse_partial_json",
+    "read_recording",
     "sentences",
     "tool_results",
 ]
@@ -428,6 +438,12 @@ _HOMES = {
     "providers.openai_chat": ("OpenAIChatNormalizer",),
     "providers.openai_responses": ("OpenAIResponsesNormalizer",),
     "providers.registry": ("Provider",),
+    "recording.files": (
+        "Recorder",
+        "Recording",
+        "Recordings",
+        "read_recording",
+    ),
     "snapshot": (
         "Choice",
         "Outcome",
