@@ -203,6 +203,7 @@ class AutoNormalizer(BaseNormalizer):
         out = self._out = answer.begin([])
         for number, payload in enumerate(batch):
             if self._unknown or answer.ended:
+                answer.out = out  # the batch has begun, though the end of an answer lets go of it
                 super().read(iter((payload,)), out, None)
                 continue
             before = len(out)
