@@ -137,8 +137,6 @@ def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or len(payload) > size:
                 return payload
@@ -151,6 +149,8 @@ def _more_text(decode: Decode, say: Say, pieces: Pieces, size: int) -> More:
                 return payload
             tail.append(piece)
             add(say(piece))
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         return END
 
     return more
@@ -161,8 +161,6 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or len(payload) > size:
                 return payload
@@ -176,6 +174,8 @@ def _more_detailed(decode: Decode, say: Say, pieces: Pieces, entry: DetailsEntry
                 return payload
             tail.append(piece)
             add(say(piece))
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         return END
 
     return more
@@ -186,8 +186,6 @@ def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object
 
     def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
         nonlocal tail
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
         for payload in payloads:
             if type(payload) is not bytes or len(payload) > size:
                 return payload
@@ -200,6 +198,8 @@ def _more_arguments(decode: Decode, say: Say, pieces: Pieces, wire_index: object
                 return payload
             tail.append(piece)
             add(say(piece))
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
         return END
 
     return more
