@@ -7,11 +7,14 @@ import json
 import random
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 import streamfold
 from streamfold import ErrorEvent, LinkError, LiveSession, TurnEvent, UsageError
@@ -110,6 +113,113 @@ def test_a_link_that_drops_is_told_where_the_session_cannot_be_taken_up(name: st
 
     run(handler, client_at)
     assert connections == list(range(len(frames) + 1))
+
+
+KEPT = [name for name in SESSIONS if name not in CUT]
+
+
+class Rerun:
+    """A server that plays a recorded session and, where it is given a handle, goes on from where that one stands.
+
+    Args:
+        frames: What it says; an empty one stands for the end of a connection, which it leaves to the client.
+        drop_at: How many messages of the first connection arrive before the link drops; None: it does not.
+    """
+
+    def __init__(self, frames: list[Frame], drop_at: int | None) -> None:
+        self.frames = [frame for frame in frames if "setupComplete" not in frame]
+        told = [frame.get("sessionResumptionUpdate", {}).get("newHandle") for frame in self.frames]
+        self.stands = {handle: place + 1 for place, handle in enumerate(told) if handle}
+        for handle, place in self.stands.items():
+            if place < len(told) and not self.frames[place]:
+                self.stands[handle] = place + 1
+        self.drop_at = drop_at
+        self.taken_up_by: list[str] = []
+
+    async def __call__(self, connection: ServerConnection) -> None:
+        handle = json.loads(await connection.recv())["setup"]["sessionResumption"].get("handle")
+        drop_at, self.drop_at = self.drop_at, None
+        if handle is not None:
+            self.taken_up_by.append(handle)
+        with suppress(ConnectionClosed):  # a client leaves, where the server said that it will
+            await connection.send(json.dumps({"setupComplete": {}}).encode())
+            place = self.stands.get(handle, 0)
+            for frame in self.frames[place:drop_at]:
+                if not frame:
+                    await connection.wait_closed()
+                await connection.send(json.dumps(frame).encode())
+            if drop_at is not None:
+                await asyncio.sleep(0.02)  # what was sent is on its way
+                drop(connection)
+            await connection.close()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_recorded_session_with_handles_is_taken_up_wherever_the_link_drops(name: str) -> None:
+    """Nothing is lost, and nothing doubled but what the handle does not hold: which turns those are is known.
+
+    A turn that the drop cut is truncated, and what the server says behind the handle begins another. Before the first
+    handle came the session is over, and says so.
+    """
+    first = takewhile(lambda line: line["dir"] != "close", SESSIONS[name].lines)  # the next is asked something else
+    frames = [line["frame"] for line in first if line["dir"] == "in" and "goAway" not in line["frame"]]
+    script = Rerun(frames, None).frames
+    whole = _content(_played(script))
+    seen = {"ended": 0, "exact": 0, "again": 0}
+    for drop_at in range(len(script) + 1):
+        server = Rerun(frames, drop_at)
+        expected = _played(script[:drop_at], 1006)
+        unsaved = expected.unsaved
+        session, events = run(server, _read)
+        handles = [handle for handle, place in server.stands.items() if place <= drop_at]
+        assert server.taken_up_by == handles[-1:]
+        if not handles:
+            last = [event.event for event in events if isinstance(event.event, ErrorEvent)][-1]
+            assert (last.kind in ("truncated", "transport"), last.status) == (True, 1006)
+            assert _turns(session) == _turns(expected)
+            seen["ended"] += 1
+            continue
+        _played(script[server.stands[handles[-1]] :], into=expected)
+        assert _turns(session) == _turns(expected)
+        if not unsaved:
+            assert _content(session) == whole
+        seen["again" if unsaved else "exact"] += 1
+    assert seen["ended"]
+    assert seen["exact" if "go-away" in name else "again"]
+
+
+def test_a_recorded_session_is_taken_up_when_the_server_goes_away(shared: Path) -> None:
+    recording = SESSIONS["gemini-live/syn-go-away-resume.jsonl"]
+    server = Rerun([line.get("frame", {}) for line in recording.lines if line["dir"] != "out"], None)
+    session, events = run(server, _read)
+    assert server.taken_up_by == ["hdl-2"]
+    assert _turns(session) == _turns(_played(recording.frames()))
+    assert [turn.outcome for turn in session.turns] == ["complete", "complete"]
+    assert not [event for event in events if isinstance(event.event, ErrorEvent)]
+
+
+def _played(frames: list[Frame], code: int = 1000, *, into: LiveSession | None = None) -> LiveSession:
+    """A session of these messages on one connection, without any."""
+    session = into or LiveSession("gemini-live")
+    for frame in [{"setupComplete": {}}, *frames]:
+        session.feed(frame)
+    session.close(code)
+    return session
+
+
+def _turns(session: LiveSession) -> list[Any]:
+    return [(turn.blocks, turn.outcome, turn.usage) for turn in session.turns]
+
+
+def _content(session: LiveSession) -> tuple[str, bytes]:
+    """All words and all sound, whichever turns they stand in: words behind the end of a turn belong to that one."""
+    blocks = [block for turn in session.turns for block in turn.blocks]
+    words = "".join(block.text for block in blocks if isinstance(block, streamfold.TranscriptBlock))
+    return words, b"".join(block.data for block in blocks if isinstance(block, streamfold.MediaBlock))
+
+
+async def _read(url: str) -> tuple[LiveSession, list[TurnEvent]]:
+    return await told("gemini-live", url, opening=[SETUP])
 
 
 TURNS: list[list[Frame]] = [
