@@ -213,6 +213,9 @@ class StreamDecoder:
     _behind = 0  # events of the last batch that only say that it broke off
     _unseen = 0  # events of the last batch that nobody was handed
 
+    bare_error_in: int | None = None
+    """Where the lines begin among which an error stood bare, in bytes from the start of the stream."""
+
     _framing = "auto"
     _settings: Mapping[str, Any] = MappingProxyType({})  # of the framing
 
@@ -802,6 +805,7 @@ class StreamDecoder:
         self._payloads, self._framed = taken, stray.before
         self._spans = [*self._spans, *_nothing(len(events), len(taken) - stray.before)]
         if not self.ended:
+            self.bare_error_in = stray.block
             events = [*events, *self._fail(error)]
             self._end(stray.last_event_id)
         return events

@@ -73,6 +73,7 @@ def test_cuts_change_no_finding(wire: bytes, points: list[int], provider: str) -
 FRAMES_OF_NOBODY = [
     *(b'data: {"a":1}\n\n', b'data: {"error":{}}\n\n', b"data: {x}\n\n", b"data: [1]\n\n", b"data: : hi\n\n"),
     *(b"data: [DONE]\n\n", b": hi\n\n", b'{"error":{"message":"m"}}\n\n', b'data: {"choices":[]}\n\n'),
+    b"{x\n",
 ]
 TELLS_NOTHING = FRAMES_OF_NOBODY[0]
 many_frames = st.lists(st.sampled_from([TELLS_NOTHING] * 4 + FRAMES_OF_NOBODY), max_size=14).map(b"".join)
@@ -80,6 +81,8 @@ many_frames = st.lists(st.sampled_from([TELLS_NOTHING] * 4 + FRAMES_OF_NOBODY), 
 
 @given(wire=many_frames, points=st.lists(st.integers(0, 200), max_size=4))
 @example(wire=TELLS_NOTHING * 9 + b"data: {x}\n\n", points=[])
+@example(wire=TELLS_NOTHING + b'{"error":{"message":"m"}}\n\n{x\n', points=[])
+@example(wire=TELLS_NOTHING + b'{"error":{"message":"m"}}\n\n' * 2, points=[])
 def test_cuts_change_no_finding_where_nothing_tells_whose_stream_it_is(wire: bytes, points: list[int]) -> None:
     whole = findings([wire], "auto")
     edges = sorted({0, len(wire), *(point for point in points if point < len(wire))})

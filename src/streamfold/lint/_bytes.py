@@ -96,13 +96,13 @@ class LineWatch:
         open_since: Where the frame that is open begins, or the line after the last frame.
         unusual: Kinds of lines that some surfaces do not allow, and where the first of each is.
         has_data: Whether the open frame has a data line.
-        bare_since: Where the last lines begin that are no field.
+        bare: Where lines begin that are no field, one place for each block of them; those before the last read are
+            forgotten, but for the last one.
     """
-
-    bare_since: int | None = None
 
     def __init__(self) -> None:
         self.unusual: dict[str, int] = {}
+        self.bare: list[int] = []
         self.open_since = 0
         self.has_data = False
         self._line = bytearray()  # the head of the open line
@@ -125,6 +125,7 @@ class LineWatch:
 
     def feed(self, data: bytes) -> Iterator[Place]:
         """What these bytes show, however they were cut."""
+        del self.bare[:-1]
         at = 0
         if self._cr and data:
             self._cr = False
@@ -225,7 +226,8 @@ class LineWatch:
             yield offset, "unknown_field", f"a field is called {_shown(name)}"
         else:
             if not self._bare:
-                self._bare, self.bare_since = True, offset
+                self._bare = True
+                self.bare.append(offset)
             yield offset, "bare_text", f"a line is {_shown(name + colon + value)}"
 
     def _data(self, offset: int, size: int) -> Iterator[Place]:

@@ -398,8 +398,8 @@ class Linter:
             return self._at
         if error.offset is not None:
             return error.offset
-        bare = self._lines.bare_since if self._lines is not None else None
-        return bare if bare is not None else max(self._last, 0)
+        block, bare = self._decoder.bare_error_in, self._lines.bare if self._lines is not None else ()
+        return next((at for at in bare if block is None or at >= block), max(self._last, 0))
 
     def _call_start(self, event: ToolCallStart) -> None:
         meta = event.meta.decoded() if event.meta is not None else {}
