@@ -72,8 +72,8 @@ class ChatCompletionsEncoder:
 
     Attributes:
         ended: Whether the last frame was given.
-        failed: Whether that was an error. HTTP said 200 by then: whoever serves the bytes should end the connection
-            without ending the body, as many clients do not look for the error.
+        error: What the answer ended in, if not well. HTTP said 200 by then: whoever serves the bytes should end the
+            connection without ending the body, as many clients do not look for the error.
     """
 
     def __init__(
@@ -97,7 +97,8 @@ class ChatCompletionsEncoder:
         self._length: dict[int, int] = {}  # choice -> code points of its content so far
         self._place: dict[int, int] = {}  # block index -> where its text begins in the content
         self._usage: Usage | None = None
-        self.ended = self.failed = False
+        self.ended = False
+        self.error: ErrorEvent | None = None
 
     def encode(self, event: Event) -> bytes:
         """The frames that this event completes."""
@@ -221,7 +222,7 @@ class ChatCompletionsEncoder:
     def _error(self, event: ErrorEvent) -> bytes:
         if not event.fatal:
             return b""
-        self.ended = self.failed = True
+        self.ended, self.error = True, event
         error = {
             "message": event.message,
             "type": event.kind,

@@ -9,19 +9,12 @@ from typing import Any, Final
 from starlette.responses import StreamingResponse
 
 from streamfold.encoders.chat_completions import ChatCompletionsEncoder
-from streamfold.errors import StreamfoldError
+from streamfold.errors import StreamError
 from streamfold.events import Event
 
-__all__ = ["BrokenOff", "chat_completions_response"]
+__all__ = ["chat_completions_response"]
 
 _HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # proxies that gather a body spoil a stream
-
-
-class BrokenOff(StreamfoldError):
-    """An answer ended in an error after HTTP 200: raised behind its last byte, so that the server cuts the body off.
-
-    A client that looks for no error in the body is told of it by its transport.
-    """
 
 
 def chat_completions_response(
@@ -35,7 +28,7 @@ def chat_completions_response(
     Args:
         events: What :func:`streamfold.aiter_unified` gives.
         cut_on_error: Whether a body that ends in an error is left without its last chunk; the server logs
-            :class:`BrokenOff` then.
+            :class:`streamfold.StreamError` then.
         settings: See :class:`ChatCompletionsEncoder`.
     """
     body = _body(events, ChatCompletionsEncoder(**settings), cut_on_error)
@@ -53,8 +46,8 @@ async def _body(
                 break
         if frames := encoder.close():
             yield frames
-    if encoder.failed and cut_on_error:
-        raise BrokenOff("the answer ended in an error, which its body tells")
+    if encoder.error is not None and cut_on_error:
+        raise StreamError(encoder.error)  # behind the last byte, so that the server leaves the body without its end
 
 
 class _Open:
