@@ -130,6 +130,15 @@ def test_a_body_goes_in_and_out(run: Run, tmp_path: Path, name: str, through: st
     assert out.read_bytes() == (RECORDINGS / name).read_bytes()
 
 
+def test_standard_input_and_output(run: Run) -> None:
+    body = (RECORDINGS / "gemini-blocked.sse").read_bytes()
+    recorded = run("convert", "-", "-", stdin=body)
+    assert (recorded.returncode, recorded.stderr) == (0, "")
+    assert recorded.stdout.startswith('{"sfcap":1')
+    again = run("convert", "-", "-", "--to", "raw", stdin=recorded.stdout.encode())
+    assert (again.returncode, again.stdout.encode()) == (0, body)
+
+
 def test_one_of_many(run: Run, tmp_path: Path) -> None:
     assert run("convert", DATA / "cassette.yaml", tmp_path / "x.sse", "--index", "1").returncode == 0
     assert (tmp_path / "x.sse").read_bytes() == b"data: {}\n\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -16,7 +17,7 @@ from streamfold.providers.registry import PROVIDERS
 from streamfold.recording import _har, _vcr
 from streamfold.recording._packing import zstandard
 from streamfold.recording.exchange import Ending, Exchange, body_of, session_lines, sessions_of, written
-from streamfold.recording.files import read_recording
+from streamfold.recording.files import is_recording, read_recording
 from streamfold.recording.sessions import told_session
 from streamfold.recording.sfcap import Head, Read, redacted
 
@@ -36,12 +37,13 @@ _FORMATS: Final[Mapping[str, str]] = {
     ".txt": "raw",
 }
 _NAMES: Final = tuple(dict.fromkeys(_FORMATS.values()))
+_STANDARD: Final = "-"
 _OF_MANY: Final = ("vcr", "har")  # one file holds any number of exchanges
 
 
 @click.command()
-@click.argument("source", metavar="IN", type=click.Path(exists=True))
-@click.argument("target", metavar="OUT", type=click.Path())
+@click.argument("source", metavar="IN", type=click.Path(exists=True, allow_dash=True))
+@click.argument("target", metavar="OUT", type=click.Path(allow_dash=True))
 @click.option(
     "--from", "from_", type=click.Choice(_NAMES), help="The format of IN; by its name, where this is not said."
 )
@@ -68,8 +70,9 @@ def convert(
         streamfold convert recordings/ all.har
         streamfold convert x.sfcap x.sse
 
-    IN may be a folder of recordings. Several exchanges go into one cassette or HAR, or into a folder, numbered. A
-    session of a WebSocket goes from and to its lines (.jsonl).
+    IN may be a folder of recordings, or -: standard input, a recording or a raw body unless --from says otherwise. OUT
+    may be -: standard output, a recording unless --to says otherwise. Several exchanges go into one cassette or HAR, or
+    into a folder, numbered. A session of a WebSocket goes from and to its lines (.jsonl).
     """
     exchanges = _read(source, from_)
     if index is not None:
@@ -81,6 +84,7 @@ def convert(
     if not no_redact:
         exchanges = [one._replace(head=redacted(one.head)) for one in exchanges]
     is_folder = os.path.isdir(target) or target.endswith(os.sep) or (_format_of(target) is None and to not in _OF_MANY)
+    is_folder = is_folder and target != _STANDARD
     to = to or _format_of(target) or "sfcap"
     if to in _OF_MANY:
         _put(target, _har.har_of(exchanges, __version__) if to == "har" else _vcr.cassette_of(exchanges))
@@ -106,6 +110,9 @@ def _suffix(to: str, exchange: Exchange) -> str:
 
 
 def _put(path: str, data: bytes) -> None:
+    if path == _STANDARD:
+        sys.stdout.buffer.write(data)
+        return
     with open(path, "wb") as file:
         file.write(data)
 
@@ -119,19 +126,25 @@ def _read(source: str, from_: str | None) -> list[Exchange]:
         if not names:
             raise UsageError(f"{source} holds no recordings")
         return [_recorded(os.path.join(source, name)) for name in names]
-    format_ = from_ or _format_of(source) or "raw"
-    if format_.startswith("sfcap"):
-        return [_recorded(source)]
-    with open(source, "rb") as file:
-        data = file.read()
+    if source == _STANDARD:
+        data = sys.stdin.buffer.read()
+        format_ = from_ or ("sfcap" if is_recording(data) else "raw")
+        if format_.startswith("sfcap"):
+            return [_recorded([data])]
+    else:
+        format_ = from_ or _format_of(source) or "raw"
+        if format_.startswith("sfcap"):
+            return [_recorded(source)]
+        with open(source, "rb") as file:
+            data = file.read()
     if format_ == "raw":
         is_session, _ = told_session(iter([data]))
         return sessions_of(data) if is_session else [Exchange(Head(), (Read(0, data),) if data else (), None)]
     return _har.exchanges_in(data) if format_ == "har" else _vcr.exchanges_in(data)
 
 
-def _recorded(path: str) -> Exchange:
-    with read_recording(path) as recording:
+def _recorded(place: str | list[bytes]) -> Exchange:
+    with read_recording(place) as recording:
         reads = tuple(recording)
     end = recording.end
     return Exchange(

@@ -117,10 +117,10 @@ class ReplayServer:
         pace: str | float = "recorded",
         chunk: int | None = None,
         seed: int = 0,
-        fault: str | Fault = "",
+        fault: str | Fault | None = None,
     ) -> None:
         shelf = load(*recordings)
-        faults = fault_of(fault) if isinstance(fault, str) else fault
+        faults = fault if isinstance(fault, Fault) else fault_of(fault or "")
         self.requests: deque[ReplayRequest] = deque(maxlen=_KEPT_REQUESTS)
         self.skipped = shelf.skipped
         self.served: dict[str, list[str]] = {}
