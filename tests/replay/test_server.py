@@ -351,6 +351,11 @@ def test_faults_that_are_none(fault: str) -> None:
         ReplayServer(RECORDINGS, fault=fault)
 
 
+def test_no_fault_may_be_said_by_none(client: httpx2.Client) -> None:
+    with ReplayServer(RECORDINGS, fault=None) as server:
+        assert post(client, server, PATHS["anthropic"]).status_code == 200
+
+
 @pytest.mark.parametrize("setting", [{"pace": "slow"}, {"pace": 0}, {"chunk": 0}], ids=str)
 def test_settings_that_are_none(setting: Any) -> None:
     with pytest.raises(UsageError):
