@@ -36,12 +36,19 @@ def run() -> Run:
     return to_the_end
 
 
+def hear_ctrl_c() -> None:
+    """Whoever runs the tests in the background ignores Ctrl-C, and hands that on to all that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Started:
     """A command that is being fed and read; leaving the ``with`` ends it."""
 
     def __init__(self, *arguments: str | Path, **pipes: Any) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
-        self.process = subprocess.Popen([*COMMAND, *map(str, arguments)], env=ENVIRONMENT, **pipes)
+        self.process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], env=ENVIRONMENT, preexec_fn=hear_ctrl_c, **pipes
+        )
 
     def __enter__(self) -> Started:
         return self
