@@ -483,6 +483,14 @@ REASONS: dict[str, tuple[str, StopReason]] = {
 }
 
 
+def test_what_names_no_index_is_of_the_step_that_came_last() -> None:
+    opened, piece = step_start(0, "thought"), step_delta(0, "thought_signature", signature="c2ln")
+    summary = step_delta(0, "thought_summary", content={"type": "text", "text": "Hm"})
+    del opened["index"], piece["index"]
+    events = read("gemini-interactions", [CREATED, opened, summary, piece, COMPLETED])  # in every way there is
+    assert [event.index for event in events if event.type == "raw" and event.name == "step.delta"] == [1]
+
+
 @pytest.mark.parametrize(("status", "reason"), rows(REASONS))
 @pytest.mark.parametrize("kind", ["completed", "complete"])
 def test_final_statuses(status: str, reason: StopReason, kind: str) -> None:

@@ -615,7 +615,9 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             index = event.index
             if event_id is not None and (not event_id or self._reconnected or self._event_ids is None):
                 return payload
-            if step is None or step.index != index:
+            if index is None:
+                step = None  # which one is meant is for the general way to say
+            elif step is None or step.index != index:
                 step = steps.get(index)
             before = len(out)
             if kind in _DELTAS:
