@@ -137,7 +137,7 @@ STANDARD_LIBRARY = {  # module -> what it may not import of the standard library
     "cli.*": frozenset(),
     "recording.files": WAITS | CHANCE - {"time", "datetime"},  # when each read came
     "recording._redact": (WAITS | CHANCE) - {"urllib"},  # names in addresses are unquoted by urllib.parse
-    "recording.exchanges": (WAITS | CHANCE) - {"urllib"},  # and taken apart
+    "recording.answers": (WAITS | CHANCE) - {"urllib"},  # and taken apart
     "*": WAITS | CHANCE,
 }
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamfold import UsageError
-from streamfold.recording.exchanges import Exchange, after, as_array, as_events, from_body
+import streamfold
+from streamfold import Snapshot, UsageError
+from streamfold.recording.answers import RecordedAnswer, after, as_array, as_events, from_body
 from streamfold.recording.plan import Fault, Place, Plan, Step, fault_of, pace_of, recut, schedule
 from streamfold.recording.sfcap import Read
+from tests.conftest import RECORDED
 
 READS = [Read(1_000_000_000, b"abc"), Read(1_500_000_000, b"defg"), Read(4_000_000_000, b"h")]
 BODY = b"abcdefgh"
@@ -126,27 +129,50 @@ EVENTS = {
     "one that is cut": (b'data: 1\n\ndata: {"a', "sse", [(9, b"1"), (18, b'{"a')]),
     "an error without a field": (b'data: 1\n\n{"error":\n{}}\n', "sse", [(9, b"1"), (23, b'{"error":\n{}}')]),
     "an array": (b"[{}\n,\r\n{}]", "json_array", [(3, b"{}"), (9, b"{}")]),
-    "lines": (b"{}\n\n{}\n", "jsonl", [(3, b"{}"), (7, b"{}")]),
+    "lines": (b"{}\n\n{}\r\n{}", "jsonl", [(3, b"{}"), (8, b"{}"), (10, b"{}")]),
 }
 
 
 @pytest.mark.parametrize(("body", "framing", "parts"), EVENTS.values(), ids=EVENTS.keys())
 def test_where_events_end(body: bytes, framing: str, parts: list[tuple[int, bytes]]) -> None:
-    assert list(Exchange("x", "gemini", framing, (Read(0, body),)).parts) == parts
+    assert list(RecordedAnswer("x", "gemini", framing, (Read(0, body),)).parts) == parts
+
+
+def replayed(answer: RecordedAnswer, fault: Fault) -> Snapshot:
+    """What comes of an answer that goes wrong."""
+    steps = schedule(answer.reads, Plan(None, fault=fault), framing=answer.framing, parts=answer.parts)
+    data = [step.data for step in steps if step.data]
+    return streamfold.fold(data, answer.surface, framing=answer.framing)  # type: ignore[arg-type] # of the table
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_garbage_is_never_overlooked(path: Path) -> None:
+    """Before the answer has ended, that is: behind its terminal sign nothing is read."""
+    answer = from_body(path.stem, path.read_bytes())
+    assert isinstance(answer, RecordedAnswer)
+    whole = replayed(answer, Fault())
+    ends = [0, *(part.end for part in answer.parts)]
+    cuts = [replayed(answer, Fault(end=Place("event", at))).outcome for at in range(len(ends))]
+    last = next((at for at, outcome in enumerate(cuts) if outcome == whole.outcome), len(ends))
+    places = [Place("event", at) for at in range(last)]
+    places += [Place("byte", at) for at in range(1, ends[last - 1], max(1, ends[last - 1] // 100))]
+    for place in places:
+        struck = replayed(answer, Fault(garbage=place))
+        assert (struck.outcome, struck.error and struck.error.kind) == ("failed", "protocol"), place
 
 
 def test_framed_anew_each_payload_keeps_its_time() -> None:
-    exchange = Exchange(
+    answer = RecordedAnswer(
         "x", "gemini", "sse", (Read(1, b'data: {"a'), Read(2, b'":1}\r\n\r\ndata: {}\r\n\r\n'), Read(3, b""))
     )
-    array = as_array(exchange)
+    array = as_array(answer)
     assert array.reads == (Read(2, b'[{"a":1}'), Read(2, b"\n,\r\n{}"), Read(2, b"]"))
     back = as_events(array)
     assert back.reads == (Read(2, b'data: {"a":1}\r\n\r\n'), Read(2, b"data: {}\r\n\r\n"))
     assert as_array(array) is array
-    assert as_events(exchange) is exchange
-    assert as_array(Exchange("x", "gemini", "sse", ())).body == b"[]"
-    cut = Exchange("x", "gemini", "sse", (Read(1, b'data: {}\r\n\r\ndata: {"a'),))
+    assert as_events(answer) is answer
+    assert as_array(RecordedAnswer("x", "gemini", "sse", ())).body == b"[]"
+    cut = RecordedAnswer("x", "gemini", "sse", (Read(1, b'data: {}\r\n\r\ndata: {"a'),))
     assert as_array(cut).body == b'[{}\n,\r\n{"a'
 
 

@@ -133,6 +133,16 @@ def test_faults(server: ReplayServer, fault: str, frames: list[str], code: int |
     assert closed == code
 
 
+def test_garbage_is_a_message_of_its_own_that_no_session_overlooks(server: ReplayServer) -> None:
+    got, closed = run(lambda: heard(server, "&streamfold-fault=garbage=event:1"))
+    assert (len(got), closed) == (len(FRAMES) + 1, 1001)
+    for provider in PATHS:
+        session = LiveSession(provider)
+        session.sent(LINES[0]["frame"])
+        errors = [told.event for told in session.feed(got[1]) if told.event.type == "error"]
+        assert [error.code for error in errors] == ["bad_json"], provider
+
+
 def test_a_stall_lasts_until_the_client_leaves(server: ReplayServer) -> None:
     with pytest.raises(TimeoutError):
         asyncio.run(asyncio.wait_for(heard(server, "&streamfold-fault=stall=2"), 0.5))

@@ -7,23 +7,43 @@ it was asked for, so that a run with the same seed breaks at the same bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from streamfold.errors import UsageError
-from streamfold.recording.exchanges import Part
+from streamfold.recording.answers import Part
 from streamfold.recording.sfcap import Read
 
-__all__ = ["FAULTS", "Fault", "Place", "Plan", "Step", "Strike", "fault_of", "pace_of", "recut", "schedule", "strikes"]
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "Place",
+    "Plan",
+    "Step",
+    "Strike",
+    "fault_of",
+    "garbage",
+    "pace_of",
+    "recut",
+    "schedule",
+    "strikes",
+]
 
 Strike: TypeAlias = Literal["cut", "end", "reset", "stall", "garbage"]
 
 _Unit: TypeAlias = Literal["byte", "event", "random"]
 
 _GARBAGE_BYTES: Final = 32
+_AROUND: Final[Mapping[str, tuple[bytes, bytes]]] = {
+    # framing -> what stands around garbage, so that no reader can pass over it: an event stream skips lines of no
+    # field, and inside a string of JSON any bytes would be text. AWS's messages have a checksum.
+    "sse": (b"\n\ndata: ", b"\n\n"),
+    "jsonl": (b'"\n', b"\n"),
+    "json_array": (b'"', b'"'),
+}
 
 
 class Place(NamedTuple):
@@ -46,7 +66,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         end: Where the body ends, as if it were whole.
         reset: Where the connection is reset.
         stall: Where nothing more comes, the connection left open.
-        garbage: Where 32 bytes come that are none of the stream's.
+        garbage: Where 32 bytes come that are none of the stream's, and that nobody can read as a part of it.
         status: Answer this status (429, 529, …) the first ``times`` times, with an error body of the surface.
         times: How often.
         retry_after: Of that answer, in seconds; None leaves the header out.
@@ -184,6 +204,13 @@ def draw(key: str, bound: int) -> int:
     return int.from_bytes(sha256(key.encode()).digest()[:8], "big") % bound
 
 
+def garbage(framing: str, key: str) -> bytes:
+    """32 bytes that follow from the key and that a stream of this framing cannot hold: no ASCII between its marks."""
+    before, behind = _AROUND.get(framing, (b"", b""))
+    size = _GARBAGE_BYTES - len(before) - len(behind)
+    return before + bytes(byte | 0x80 for byte in sha256(f"{key}/garbage".encode()).digest()[:size]) + behind
+
+
 def strikes(fault: Fault, ends: Sequence[int], size: int, key: str) -> list[tuple[int, Strike]]:
     """Where each fault strikes, in bytes, in order.
 
@@ -229,6 +256,7 @@ def schedule(
     reads: Sequence[Read],
     plan: Plan,
     *,
+    framing: str = "sse",
     parts: Sequence[Part] = (),
     since: int = 0,
     broken: bool = False,
@@ -239,6 +267,7 @@ def schedule(
     Args:
         reads: What is replayed.
         plan: How.
+        framing: How it is framed, which says what garbage is.
         parts: Its events.
         since: When the waiting begins, in nanoseconds of the recording's time.
         broken: Whether the recording ends in a failure of its transport.
@@ -261,7 +290,7 @@ def schedule(
             if kind != "garbage":
                 yield Step(wait, b"", kind)
                 return
-            yield Step(wait, sha256(f"{key}/garbage".encode()).digest()[:_GARBAGE_BYTES], kind)
+            yield Step(wait, garbage(framing, key), kind)
             wait = 0.0
         if data:
             yield Step(wait, data)

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from streamfold.errors import FramingError, UsageError
-from streamfold.recording.exchanges import Exchange, Sitting, from_body, from_reads
+from streamfold.recording.answers import RecordedAnswer, Sitting, from_body, from_reads
 from streamfold.recording.files import Recording, is_recording, read_recording, unpacked
 from streamfold.recording.sfcap import Read
 from streamfold.recording.surfaces import Endpoint
@@ -19,7 +19,7 @@ from streamfold.recording.surfaces import Endpoint
 __all__ = ["NoRecording", "Shelf", "load"]
 
 _SUFFIXES: Final = (".sfcap", ".sfcap.zst", ".sse", ".json", ".jsonl", ".bin", ".txt")
-_AnyRecording = TypeVar("_AnyRecording", Exchange, Sitting)
+_AnyRecording = TypeVar("_AnyRecording", RecordedAnswer, Sitting)
 
 
 class NoRecording(UsageError):
@@ -33,7 +33,7 @@ def load(*places: str | PathLike[str]) -> Shelf:
         OSError: A file cannot be read.
         UsageError: A file that was named is no recording; or there is none at all.
     """
-    found: list[Exchange | Sitting] = []
+    found: list[RecordedAnswer | Sitting] = []
     skipped: list[str] = []
     for place in map(Path, places):
         if not place.is_dir():
@@ -50,11 +50,11 @@ def load(*places: str | PathLike[str]) -> Shelf:
     return Shelf(found, skipped)
 
 
-def _read(path: Path) -> Exchange | Sitting:
+def _read(path: Path) -> RecordedAnswer | Sitting:
     return msgspec.structs.replace(_told(path, _stem(path)), file=path.name)
 
 
-def _told(path: Path, name: str) -> Exchange | Sitting:
+def _told(path: Path, name: str) -> RecordedAnswer | Sitting:
     with path.open("rb") as file:
         begin = file.read(16)
     if not is_recording(begin):
@@ -100,19 +100,19 @@ class Shelf:
         skipped: What was passed over, and why.
 
     Attributes:
-        exchanges: Answers over HTTP, by name.
+        answers: Answers over HTTP, by name.
         sittings: Sessions over WebSockets, by name.
         skipped: As given.
     """
 
-    def __init__(self, recordings: Iterable[Exchange | Sitting], skipped: Sequence[str] = ()) -> None:
+    def __init__(self, recordings: Iterable[RecordedAnswer | Sitting], skipped: Sequence[str] = ()) -> None:
         recordings = sorted(recordings, key=lambda recording: (recording.name, recording.file))
-        self.exchanges = [recording for recording in recordings if isinstance(recording, Exchange)]
+        self.answers = [recording for recording in recordings if isinstance(recording, RecordedAnswer)]
         self.sittings = [recording for recording in recordings if isinstance(recording, Sitting)]
         self.skipped = tuple(skipped)
         self._turns: Counter[tuple[str, ...]] = Counter()
 
-    def exchange(self, surface: str, *, name: str | None = None, model: str | None = None) -> Exchange:
+    def answer(self, surface: str, *, name: str | None = None, model: str | None = None) -> RecordedAnswer:
         """The answer to a request.
 
         Args:
@@ -123,20 +123,20 @@ class Shelf:
         Raises:
             NoRecording: There is none.
         """
-        return self._next(self.exchanges, (surface,), name, model)
+        return self._next(self.answers, (surface,), name, model)
 
     def sitting(self, surfaces: tuple[str, ...], *, name: str | None = None, model: str | None = None) -> Sitting:
-        """The session for a WebSocket. See :meth:`exchange`."""
+        """The session for a WebSocket. See :meth:`answer`."""
         return self._next(self.sittings, surfaces, name, model)
 
-    def with_run(self, endpoint: Endpoint, id_: str) -> Exchange | None:
+    def with_run(self, endpoint: Endpoint, id_: str) -> RecordedAnswer | None:
         """The recording of this run; None where there is none."""
         run = endpoint.run
-        for exchange in self.exchanges:
-            if exchange.surface == endpoint.surface and run is not None:
-                ids = (run.id_of(part.decoded) for part in exchange.parts)
+        for answer in self.answers:
+            if answer.surface == endpoint.surface and run is not None:
+                ids = (run.id_of(part.decoded) for part in answer.parts)
                 if next(filter(None, ids), None) == id_:
-                    return exchange
+                    return answer
         return None
 
     def _next(
@@ -158,6 +158,6 @@ class Shelf:
         return fitting[turn % len(fitting)]
 
 
-def _list(recordings: Sequence[Exchange | Sitting]) -> str:
+def _list(recordings: Sequence[RecordedAnswer | Sitting]) -> str:
     names = ", ".join(recording.name for recording in recordings)
     return f"; there are {names}" if names else ""

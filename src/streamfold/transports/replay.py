@@ -25,8 +25,8 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from streamfold.errors import UsageError
-from streamfold.recording.exchanges import Exchange, Message, Part, Sitting, after, as_array, as_events
-from streamfold.recording.plan import Fault, Plan, Step, fault_of, pace_of, schedule, strikes
+from streamfold.recording.answers import Message, Part, RecordedAnswer, Sitting, after, as_array, as_events
+from streamfold.recording.plan import Fault, Plan, Step, fault_of, garbage, pace_of, schedule, strikes
 from streamfold.recording.shelf import NoRecording, Shelf, load
 from streamfold.recording.surfaces import (
     ENDPOINTS,
@@ -124,7 +124,7 @@ class ReplayServer:
         self.requests: deque[ReplayRequest] = deque(maxlen=_KEPT_REQUESTS)
         self.skipped = shelf.skipped
         self.served: dict[str, list[str]] = {}
-        replayed: list[Exchange | Sitting] = [*shelf.exchanges, *shelf.sittings]
+        replayed: list[RecordedAnswer | Sitting] = [*shelf.answers, *shelf.sittings]
         for recording in replayed:
             self.served.setdefault(recording.surface, []).append(recording.name)
         self._place = (host, port)
@@ -281,9 +281,9 @@ class _RunState:
         stop: Where it was cancelled, in bytes of its body; None: it was not.
     """
 
-    def __init__(self, exchange: Exchange, run: Run, *, background: bool) -> None:
-        self.exchange, self.run, self.background = exchange, run, background
-        self.ends = [part.end for part in exchange.parts]
+    def __init__(self, answer: RecordedAnswer, run: Run, *, background: bool) -> None:
+        self.answer, self.run, self.background = answer, run, background
+        self.ends = [part.end for part in answer.parts]
         self.told = 0
         self.stop: int | None = None
         self.changed = asyncio.Event()
@@ -301,14 +301,14 @@ class _RunState:
 
     def resource(self) -> dict[str, Any]:
         """The run's object as it stands: as it was created; as it ended, when it was told to the end."""
-        objects = [part.decoded for part in self.exchange.parts]
+        objects = [part.decoded for part in self.answer.parts]
         found = [event[self.run.resource] for event in objects if self.run.id_of(event) is not None]
         resource: dict[str, Any] = found[-1] if self.over and self.stop is None else found[0]
         return resource if self.stop is None else {**resource, "status": "cancelled"}
 
     def terminal(self) -> bytes:
         """What ends the stream of a cancelled run."""
-        last = [part.decoded for part in self.exchange.parts if part.end <= (self.stop or 0)]
+        last = [part.decoded for part in self.answer.parts if part.end <= (self.stop or 0)]
         numbers = [event.get(self.run.number) for event in last if isinstance(event, dict)]
         whole = [number for number in numbers if isinstance(number, int)]
         return self.run.cancelled(self.resource(), whole[-1] + 1 if whole else len(last))
@@ -319,7 +319,7 @@ class _RunState:
             return 0
         number = int(cursor) if _NUMBER.fullmatch(cursor) else None
         begin: int | None = None
-        for part in self.exchange.parts:
+        for part in self.answer.parts:
             event = part.decoded
             value = event.get(self.run.number) if isinstance(event, dict) else None
             if value == cursor:
@@ -395,29 +395,31 @@ class _App:
             return _refusal(endpoint, 400, "streamfold replay: it only streams: say so in the request")
         model = what.model or body.get("model")
         name = _said(request).get("recording")
-        exchange = self._shelf.exchange(endpoint.surface, name=name, model=model if isinstance(model, str) else None)
-        state = self._begun(exchange, endpoint, run, background=background)
+        answer = self._shelf.answer(endpoint.surface, name=name, model=model if isinstance(model, str) else None)
+        state = self._begun(answer, endpoint, run, background=background)
         if not streams and state is not None:
             return Response(msgspec.json.encode(state.resource()), media_type="application/json")
-        if endpoint.surface == "gemini" and exchange.framing in ("sse", "json_array"):
-            exchange = as_events(exchange) if request.query_params.get("alt") == "sse" else as_array(exchange)
-        return self._stream(endpoint, exchange, plan, state)
+        if endpoint.surface == "gemini" and answer.framing in ("sse", "json_array"):
+            answer = as_events(answer) if request.query_params.get("alt") == "sse" else as_array(answer)
+        return self._stream(endpoint, answer, plan, state)
 
-    def _begun(self, exchange: Exchange, endpoint: Endpoint, run: Run | None, *, background: bool) -> _RunState | None:
+    def _begun(
+        self, answer: RecordedAnswer, endpoint: Endpoint, run: Run | None, *, background: bool
+    ) -> _RunState | None:
         """A run that begins, under the id that its events say."""
-        ids = (run.id_of(part.decoded) for part in exchange.parts) if run is not None else ()
+        ids = (run.id_of(part.decoded) for part in answer.parts) if run is not None else ()
         id_ = next(filter(None, ids), None)
         if run is None or id_ is None:
             return None
-        self._runs[endpoint.surface, id_] = state = _RunState(exchange, run, background=background)
+        self._runs[endpoint.surface, id_] = state = _RunState(answer, run, background=background)
         return state
 
     def _of_run(self, request: Request, what: Asked, id_: str, run: Run, plan: Plan) -> Response:
         endpoint = what.endpoint
         state = self._runs.get((endpoint.surface, id_))
         if state is None:
-            exchange = self._shelf.with_run(endpoint, id_)
-            state = None if exchange is None else self._begun(exchange, endpoint, run, background=True)
+            answer = self._shelf.with_run(endpoint, id_)
+            state = None if answer is None else self._begun(answer, endpoint, run, background=True)
         if state is None or not (state.background or what.cancel):
             return _refusal(endpoint, 404, f"streamfold replay: no run in the background has the id {id_}")
         if what.cancel:
@@ -431,27 +433,27 @@ class _App:
         start = state.place(cursor)
         if start is None:
             return _refusal(endpoint, 400, f"streamfold replay: {run.parameter}={cursor} is no event of {id_}")
-        return self._stream(endpoint, state.exchange, plan, state, start)
+        return self._stream(endpoint, state.answer, plan, state, start)
 
     def _stream(
-        self, endpoint: Endpoint, exchange: Exchange, plan: Plan, state: _RunState | None, start: int = 0
+        self, endpoint: Endpoint, answer: RecordedAnswer, plan: Plan, state: _RunState | None, start: int = 0
     ) -> Response:
-        self._served[exchange.name] += 1
-        key = f"{exchange.name}/{self._served[exchange.name]}"
-        reads = after(exchange.reads, start) if start else exchange.reads
-        parts = [Part(part.end - start, part.payload) for part in exchange.parts if part.end > start]
-        headed = 0 if exchange.head is None else exchange.head.t
+        self._served[answer.name] += 1
+        key = f"{answer.name}/{self._served[answer.name]}"
+        reads = after(answer.reads, start) if start else answer.reads
+        parts = [Part(part.end - start, part.payload) for part in answer.parts if part.end > start]
+        headed = 0 if answer.head is None else answer.head.t
         since = headed if not start else reads[0].t if reads else 0
-        steps = schedule(reads, plan, parts=parts, since=since, broken=exchange.broken, key=key)
+        steps = schedule(reads, plan, framing=answer.framing, parts=parts, since=since, broken=answer.broken, key=key)
         request_id = f"req_{sha256(f'{plan.seed}/{key}'.encode()).hexdigest()[:24]}"
-        told = dict.fromkeys(name.lower() for name, _ in exchange.headers)
-        own = stream_headers(endpoint, exchange.framing, request_id)
-        if exchange.head is None:
+        told = dict.fromkeys(name.lower() for name, _ in answer.headers)
+        own = stream_headers(endpoint, answer.framing, request_id)
+        if answer.head is None:
             headers = own
         else:
-            headers = [*exchange.headers, *([] if "content-type" in told else own[:1])]
+            headers = [*answer.headers, *([] if "content-type" in told else own[:1])]
         wait_s = plan.fault.first_byte + (0.0 if plan.pace is None or start else headed / 1e9 / plan.pace)
-        return _Streamed(200 if exchange.head is None else exchange.head.status, headers, wait_s, steps, state, start)
+        return _Streamed(200 if answer.head is None else answer.head.status, headers, wait_s, steps, state, start)
 
     # -- WebSockets ---------------------------------------------------------------------------------------------------
 
@@ -505,7 +507,7 @@ async def _sit(socket_: WebSocket, sitting: Sitting, plan: Plan, key: str) -> No
         while ahead and ahead[0][0] < sent:
             _, kind = ahead.pop(0)
             if kind == "garbage":
-                await socket_.send_bytes(sha256(key.encode()).digest())
+                await socket_.send_text(garbage("messages", key).decode("latin-1"))
             elif kind == "end":
                 await socket_.close(_NORMAL)
                 return
@@ -591,7 +593,7 @@ class _Streamed(Response):
         state = self._state
         if state is None or state.stop is None or self._position + len(data) < state.stop:
             return False
-        rest = state.exchange.body[self._position : state.stop]
+        rest = state.answer.body[self._position : state.stop]
         await send({"type": "http.response.body", "body": rest + state.terminal(), "more_body": False})
         return True
 

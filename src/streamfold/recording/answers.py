@@ -5,7 +5,6 @@ Bytes in, values out. Tells whose a recording is: by the address that was asked,
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -19,13 +18,16 @@ from streamfold import limits
 from streamfold.decoder import BY_FIRST_BYTE, StreamDecoder
 from streamfold.errors import UsageError
 from streamfold.events import Start
+from streamfold.framing.eventstream import EventStreamParser
 from streamfold.framing.json_array import JSONArrayStreamParser
+from streamfold.framing.jsonl import JSONLinesParser
+from streamfold.framing.sse import SSEParser
 from streamfold.recording._redact import REDACTED
 from streamfold.recording.sessions import LINE, LOOKED_AT, Line, provider_of, told_session
 from streamfold.recording.sfcap import End, Head, Headers, Read, ResponseHead
 from streamfold.recording.surfaces import ENDPOINTS, asked, session_surfaces
 
-__all__ = ["Exchange", "Message", "Part", "Sitting", "after", "as_array", "as_events", "from_body", "from_reads"]
+__all__ = ["Message", "Part", "RecordedAnswer", "Sitting", "after", "as_array", "as_events", "from_body", "from_reads"]
 
 _DECODE: Final = msgspec.json.Decoder().decode
 _NO_CONTENT: Final = b"\xef\xbb\xbf \t\r\n"
@@ -40,7 +42,7 @@ class Part(NamedTuple):
 
     Attributes:
         end: Where it is over, in bytes from the start of the body.
-        payload: What it holds, without its framing; empty for AWS's binary messages.
+        payload: What it holds, without its framing.
     """
 
     end: int
@@ -55,22 +57,27 @@ class Part(NamedTuple):
             return None
 
 
-_LINE_END: Final = rb"(?:\r\n|\n|\r(?!\n))"
-_BLANK_LINE: Final = re.compile(_LINE_END + _LINE_END)
-_DATA: Final = re.compile(rb"^data:? ?(.*)$", re.MULTILINE)
-
-
 def _sse(body: bytes) -> Iterator[Part]:
-    begin = 0
-    blanks = [blank.span() for blank in _BLANK_LINE.finditer(body)]
-    for stop, end in [*blanks, (len(body), len(body))]:  # the last may be not whole, or lack its blank line alone
-        block = re.sub(_LINE_END, b"\n", body[begin:stop])
-        begin = end
-        data = _DATA.findall(block)
-        if data:  # comments alone are no event
-            yield Part(end, b"\n".join(data))
-        elif block.lstrip().startswith(b"{"):  # Gemini's errors in mid-stream: JSON without a field
-            yield Part(end, block.strip())
+    parser = SSEParser(max_frame_bytes=None, max_residue_bytes=None)
+    end, bare = 0, list[bytes]()
+    for line in body.splitlines(keepends=True):  # where a frame can end; comments alone are none
+        end += len(line)
+        payloads = parser.take(line)
+        bare += [stray.line for stray in parser.strays]
+        if payloads or line in _BLANK_LINES:
+            yield from _whole(payloads, bare, end)
+            bare = []
+    payloads = parser.finish("eof")  # the last may be not whole, or lack its blank line alone
+    yield from _whole(payloads, [*bare, *(stray.line for stray in parser.strays)], end)
+
+
+_BLANK_LINES: Final = (b"\n", b"\r\n", b"\r")
+
+
+def _whole(payloads: list[bytes], bare: list[bytes], end: int) -> Iterator[Part]:
+    """A frame that is whole; or what stands for one: Gemini's errors in mid-stream are JSON without a field."""
+    if payloads or (bare and bare[0].lstrip().startswith(b"{")):
+        yield Part(end, payloads[0] if payloads else b"\n".join(bare).strip())
 
 
 def _json_array(body: bytes) -> Iterator[Part]:
@@ -80,19 +87,19 @@ def _json_array(body: bytes) -> Iterator[Part]:
 
 
 def _jsonl(body: bytes) -> Iterator[Part]:
+    parser = JSONLinesParser(max_frame_bytes=None)
     end = 0
     for line in body.splitlines(keepends=True):
         end += len(line)
-        if line.strip():
-            yield Part(end, line.strip())
+        yield from (Part(end, text) for text in parser.take(line))
+    yield from (Part(end, text) for text in parser.finish("eof"))
 
 
 def _eventstream(body: bytes) -> Iterator[Part]:
-    end = 0
-    while end + 4 <= len(body) and (size := int.from_bytes(body[end : end + 4], "big")) > 0:
-        end += size
-        if end <= len(body):
-            yield Part(end, b"")
+    parser = EventStreamParser(max_frame_bytes=None)
+    for k, payload in enumerate(parser.take(body)):
+        begin = parser.offset_of(k)
+        yield Part(begin + int.from_bytes(body[begin : begin + 4], "big"), payload)  # its length comes first
 
 
 _PARTS: Final = {"sse": _sse, "json_array": _json_array, "jsonl": _jsonl, "eventstream": _eventstream}
@@ -101,7 +108,7 @@ _PARTS: Final = {"sse": _sse, "json_array": _json_array, "jsonl": _jsonl, "event
 # -- an answer --------------------------------------------------------------------------------------------------------
 
 
-class Exchange(msgspec.Struct, frozen=True, dict=True):
+class RecordedAnswer(msgspec.Struct, frozen=True, dict=True):
     """A recorded answer over HTTP.
 
     Attributes:
@@ -160,43 +167,43 @@ def after(reads: Iterable[Read], offset: int) -> tuple[Read, ...]:
     return tuple(kept)
 
 
-def as_array(exchange: Exchange) -> Exchange:
+def as_array(answer: RecordedAnswer) -> RecordedAnswer:
     """The same payloads as Gemini sends them without ``alt=sse``: in a JSON array, an item when its event came."""
-    if exchange.framing == "json_array":
-        return exchange
-    opened = [b"[" if k == 0 else b"\n,\r\n" for k in range(len(exchange.parts))]
-    told = zip(_times(exchange), opened, exchange.parts, strict=True)
+    if answer.framing == "json_array":
+        return answer
+    opened = [b"[" if k == 0 else b"\n,\r\n" for k in range(len(answer.parts))]
+    told = zip(_times(answer), opened, answer.parts, strict=True)
     reads = [Read(at, begin + part.payload) for at, begin, part in told]
     last = reads[-1].t if reads else 0
-    if not exchange.parts or exchange.parts[-1].decoded is not None:  # else it breaks off inside an item
+    if not answer.parts or answer.parts[-1].decoded is not None:  # else it breaks off inside an item
         reads.append(Read(last, b"]" if reads else b"[]"))
-    return _reframed(exchange, "json_array", reads)
+    return _reframed(answer, "json_array", reads)
 
 
-def as_events(exchange: Exchange) -> Exchange:
+def as_events(answer: RecordedAnswer) -> RecordedAnswer:
     """The same payloads as Gemini sends them with ``alt=sse``: nothing but ``data`` lines, CRLF between them."""
-    if exchange.framing == "sse":
-        return exchange
-    told = zip(_times(exchange), map(_in_a_line, exchange.parts), strict=True)
-    return _reframed(exchange, "sse", [Read(at, b"data: %b\r\n\r\n" % payload) for at, payload in told])
+    if answer.framing == "sse":
+        return answer
+    told = zip(_times(answer), map(_in_a_line, answer.parts), strict=True)
+    return _reframed(answer, "sse", [Read(at, b"data: %b\r\n\r\n" % payload) for at, payload in told])
 
 
 def _in_a_line(part: Part) -> bytes:
     return part.payload if part.decoded is None else msgspec.json.format(part.payload, indent=-1)
 
 
-def _times(exchange: Exchange) -> list[int]:
+def _times(answer: RecordedAnswer) -> list[int]:
     """When each event was whole."""
-    ends = list(accumulate(len(read.data) for read in exchange.reads))
-    return [exchange.reads[bisect_left(ends, part.end)].t for part in exchange.parts]
+    ends = list(accumulate(len(read.data) for read in answer.reads))
+    return [answer.reads[bisect_left(ends, part.end)].t for part in answer.parts]
 
 
-def _reframed(exchange: Exchange, framing: str, reads: Iterable[Read]) -> Exchange:
-    head = exchange.head
+def _reframed(answer: RecordedAnswer, framing: str, reads: Iterable[Read]) -> RecordedAnswer:
+    head = answer.head
     if head is not None:
         headers = tuple((name, value) for name, value in head.headers if name.lower() != "content-type")
         head = msgspec.structs.replace(head, headers=headers)
-    return Exchange(exchange.name, exchange.surface, framing, tuple(reads), head, exchange.broken)
+    return RecordedAnswer(answer.name, answer.surface, framing, tuple(reads), head, answer.broken)
 
 
 # -- a session --------------------------------------------------------------------------------------------------------
@@ -241,7 +248,7 @@ class Sitting(msgspec.Struct, frozen=True):
 # -- telling what a recording is --------------------------------------------------------------------------------------
 
 
-def from_body(name: str, body: bytes) -> Exchange | Sitting:
+def from_body(name: str, body: bytes) -> RecordedAnswer | Sitting:
     """A recording that is nothing but bytes: a body, or lines of a session.
 
     Raises:
@@ -249,10 +256,10 @@ def from_body(name: str, body: bytes) -> Exchange | Sitting:
     """
     if told_session(iter([body]))[0]:
         return _sitting(name, body)
-    return _exchange(name, (Read(0, body),), _surface_of(name, body, "auto"), None, broken=False)
+    return _answer(name, (Read(0, body),), _surface_of(name, body, "auto"), None, broken=False)
 
 
-def from_reads(name: str, head: Head, reads: Iterable[Read], end: End | None) -> Exchange | Sitting:
+def from_reads(name: str, head: Head, reads: Iterable[Read], end: End | None) -> RecordedAnswer | Sitting:
     """A recording with times: the reads of a body, unpacked; or the messages of a WebSocket.
 
     Raises:
@@ -265,16 +272,18 @@ def from_reads(name: str, head: Head, reads: Iterable[Read], end: End | None) ->
     body = b"".join(read.data for read in reads)
     told = asked(path)
     surface = told.endpoint.surface if told is not None else _surface_of(name, body, head.provider or "auto")
-    return _exchange(name, reads, surface, head.response, broken=end is not None and end.end == "cut")
+    return _answer(name, reads, surface, head.response, broken=end is not None and end.end == "cut")
 
 
-def _exchange(name: str, reads: tuple[Read, ...], surface: str, head: ResponseHead | None, *, broken: bool) -> Exchange:
+def _answer(
+    name: str, reads: tuple[Read, ...], surface: str, head: ResponseHead | None, *, broken: bool
+) -> RecordedAnswer:
     framing = _framing_of(b"".join(read.data for read in reads), surface)
     if framing == "eventstream" and not surface.startswith("bedrock-"):
         surface = "bedrock-invoke"  # a model's own dialect inside AWS's messages
     if surface not in _SURFACES:
         raise UsageError(f"{name}: nothing is known of where {surface} is served")
-    return Exchange(name, surface, framing, reads, head, broken)
+    return RecordedAnswer(name, surface, framing, reads, head, broken)
 
 
 def _framing_of(body: bytes, surface: str) -> str:
