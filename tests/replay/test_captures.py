@@ -17,7 +17,7 @@ AT = {**PATHS, "bedrock-invoke": "/model/m/invoke-with-response-stream"}
 
 
 def test_every_capture_is_served(shared: Path, record_property: Callable[[str, object], None]) -> None:
-    captures = load(shared / "captures").exchanges
+    captures = load(shared / "captures").answers
     count = Counter(capture.file for capture in captures)
     served = 0
     with ReplayServer(shared / "captures", chunk=4096) as server, httpx2.Client() as client:
