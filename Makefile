@@ -21,7 +21,7 @@ demo: .venv/ready-cli
 	@$(BIN)/python examples/demo.py
 
 test: .venv/ready-dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: .venv/ready-dev
 	@status=0; \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,11 @@ SHARED = Path(os.environ.get("STREAMFOLD_SHARED", ROOT.parent / "shared"))
 RECORDED = sorted(path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix != ".md")
 """The recordings of our own."""
 REQUIRED = os.environ.get("STREAMFOLD_REQUIRE_SHARED") == "1"
+
+# A run starts hundreds of interpreters and loads a hundred modules in each worker: where nothing compiled may be kept,
+# all of them are compiled each time, which takes longer than the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline: a busy machine is no fault of the code. Derandomised, so that a commit is green or red for everyone.
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)

@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from tests.cli.forks import Forks
 from tests.conftest import ROOT
 
 RECORDINGS = ROOT / "examples" / "recordings"
@@ -23,9 +24,26 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED"
 Run: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    forks = Forks(ENVIRONMENT)
+    yield forks
+    forks.close()
+
+
 @pytest.fixture
-def run() -> Run:
-    """Run a command to its end; ``stdin`` is what it is piped."""
+def run(forks: Forks) -> Run:
+    """Run a command to its end, in a fork of a process that has loaded it; ``stdin`` is what it is piped."""
+
+    def to_the_end(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+        return forks.run([*map(str, arguments)], stdin)
+
+    return to_the_end
+
+
+@pytest.fixture
+def run_anew() -> Run:
+    """The same in an interpreter of its own."""
 
     def to_the_end(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
         done = subprocess.run(

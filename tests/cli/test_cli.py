@@ -176,8 +176,8 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("command", "code", "fault"), ENDS.values(), ids=ENDS.keys())
-def test_exit_codes_and_faults(run: Run, command: list[str | Path], code: int, fault: str) -> None:
-    done = run(*command)
+def test_exit_codes_and_faults(run_anew: Run, command: list[str | Path], code: int, fault: str) -> None:
+    done = run_anew(*command)
     assert done.returncode == code
     assert fault in done.stderr
     assert len(done.stderr.splitlines()) == (1 if fault else 0)
@@ -221,18 +221,18 @@ def test_no_command_shows_the_help() -> None:
     assert b"Usage:" in done.stderr
 
 
-def test_each_command_has_help(run: Run) -> None:
+def test_each_command_has_help(run_anew: Run) -> None:
     assert set(main.commands) >= set(COMMANDS)
     for name, command in main.commands.items():
-        done = run(name, "--help")
+        done = run_anew(name, "--help")
         assert done.returncode == 0
         assert command.help
         assert command.help.splitlines()[0] in done.stdout
         assert all(getattr(option, "help", None) for option in command.params if isinstance(option, click.Option))
 
 
-def test_the_version(run: Run) -> None:
-    assert run("--version").stdout.split() == ["streamfold", streamfold.__version__]
+def test_the_version(run_anew: Run) -> None:
+    assert run_anew("--version").stdout.split() == ["streamfold", streamfold.__version__]
 
 
 @pytest.mark.parametrize("missing", ["click", "rich"])

@@ -130,12 +130,12 @@ def test_a_body_goes_in_and_out(run: Run, tmp_path: Path, name: str, through: st
     assert out.read_bytes() == (RECORDINGS / name).read_bytes()
 
 
-def test_standard_input_and_output(run: Run) -> None:
+def test_standard_input_and_output(run_anew: Run) -> None:
     body = (RECORDINGS / "gemini-blocked.sse").read_bytes()
-    recorded = run("convert", "-", "-", stdin=body)
+    recorded = run_anew("convert", "-", "-", stdin=body)
     assert (recorded.returncode, recorded.stderr) == (0, "")
     assert recorded.stdout.startswith('{"sfcap":1')
-    again = run("convert", "-", "-", "--to", "raw", stdin=recorded.stdout.encode())
+    again = run_anew("convert", "-", "-", "--to", "raw", stdin=recorded.stdout.encode())
     assert (again.returncode, again.stdout.encode()) == (0, body)
 
 
