@@ -187,6 +187,7 @@ class StreamDecoder:
     _body = b""  # its first bytes, blanks left out: what to show of a body that is no stream
     _head = b""  # blanks that wait for the byte which tells the framing
     _skipped = 0  # bytes before those
+    _dropped = 0  # of these, blanks of the same line
     _strays: _Strays | None = None
     # how far
     _after: Cursor | None = None
@@ -456,7 +457,7 @@ class StreamDecoder:
             return unseen
         if self._sse is not None and not self._over:
             self._event_id = self._sse.last_event_id
-        self._head, self._skipped, self._body, self._seen = b"", 0, b"", False
+        self._head, self._skipped, self._dropped, self._body, self._seen = b"", 0, 0, b"", False
         if self._parser is not None:
             self._begin_framing(self._framing)
         self._normalizer.replay()
@@ -490,7 +491,8 @@ class StreamDecoder:
         self._normalizer = self._made(self._provider, after=None, first_index=answer.next_index)
         self._parser = self._sse = self._strays = self._kept = self._after = self._closed = self._tail = None
         self._alike = self._status = None
-        self._head, self._skipped, self._body, self._seen, self._event_id, self._end_id = b"", 0, b"", False, "", ""
+        self._head, self._skipped, self._dropped, self._body, self._seen = b"", 0, 0, b"", False
+        self._event_id = self._end_id = ""
         self._over = self.ended = self._quick = False
         self._told, self._behind, self._unseen = (), 0, 0
         self._framing = self._settings.get("framing", "auto")
@@ -656,14 +658,16 @@ class StreamDecoder:
         else:
             events = self._read_tags(payloads)
         self._follow()
-        if self._provider != "auto" and self._alike is None and not self._normalizer.answer.recognised:
-            self._look_around(payloads)
-        if self._normalizer.answer.ended:
-            sse = self._sse
-            if sse is None or sse.ids is None:
-                self._end()
-            else:
-                self._end(sse.id_of(_frames_out(_counts(self._spans, len(payloads)), len(events))[0] - 1))
+        answer, sse = self._normalizer.answer, self._sse
+        strange = self._provider != "auto" and self._alike is None and not answer.recognised
+        numbered = sse is not None and sse.ids is not None
+        read = len(payloads)
+        if answer.ended and (strange or numbered):  # none behind the end was read
+            read, _ = _frames_out(_counts(self._spans, read), len(events))
+        if strange:
+            self._look_around(payloads[:read])
+        if answer.ended:
+            self._end(sse.id_of(read - 1) if numbered and sse is not None else None)
         return events
 
     def _look_around(self, payloads: list[Any]) -> None:
@@ -765,11 +769,20 @@ class StreamDecoder:
             data = data[self._skipped :]
         body = data.lstrip(_SPACE)
         blanks = data[: len(data) - len(body)]
-        line = max(blanks.rfind(b"\n") + 1, blanks.rfind(b"\r") + 1, len(blanks) - _SHOWN)
+        begin = max(blanks.rfind(b"\n"), blanks.rfind(b"\r")) + 1
+        line = max(begin, len(blanks) - _SHOWN)
+        self._dropped = line - begin if begin else self._dropped + line
         self._skipped, self._head = self._skipped + line, b"" if body else blanks[line:]
-        if body:
-            self._begin_framing(BY_FIRST_BYTE.get(body[0], "sse" if self._framing == "auto" else self._framing))
-        return data[line:]
+        if not body:
+            return b""
+        framing = BY_FIRST_BYTE.get(body[0], "sse" if self._framing == "auto" else self._framing)
+        again = b""
+        if framing == "sse" and self._dropped:  # they count where a line is too long
+            limit = self._settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES)
+            again = b" " * min(self._dropped, limit or 0)
+            self._skipped -= len(again)
+        self._begin_framing(framing)
+        return again + data[line:]
 
     def _begin_framing(self, framing: str) -> None:
         self._framing, self._sse, self._strays = framing, None, None

@@ -152,6 +152,25 @@ BODIES: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         "eof",
     ),
     "an id after the end": ("openai-chat", b"data: ]\n\nid: 7\n\n", {}, "eof"),
+    "a bare error without a blank line, then nobody waits": (
+        "gemini",
+        b': hi\n{"error":{"code":503,"message":"m"}}\r\n',
+        {},
+        "cancel",
+    ),
+    "a bare error of many lines, then nobody waits": ("gemini", b'event: x\n{\n"error":\n"m"\n}\ndat', {}, "cancel"),
+    "an end, then what looks like another surface's": (
+        "gemini",
+        b'data: [DONE]\ndata: {"x":1}\n\ndata: {"candidates":[{"finishReason":"STOP"}]}\n\n',
+        {},
+        "eof",
+    ),
+    "a line that begins with more blanks than its limit": (
+        "gemini",
+        b" " * 308 + b'data: {}\n\ndata: {"candidates":[{"finishReason":"STOP"}]}\n\n',
+        {"max_frame_bytes": 300},
+        "eof",
+    ),
     "a cancelled stream whose last read held half a frame": (
         "openai-chat",
         b'data: {"a":1}\r\rdata: {"b"',

@@ -30,6 +30,8 @@ _RUN_TOGETHER: Final = re.compile(
     rb"(?:event)?: ?[\w .:-]*?data: ?[\[{]|(?:id: ?[\w.-]*?)?data: ?[\[{].*?[}\]](?:data|event|id): ?[\w\[{]",
     re.DOTALL,
 )
+_BARE_LINE: Final = re.compile(rb"(?:\A|\n)[ \t]*[{\[][^\n]*\n")
+"""A line that is whole and may be JSON without a field, as Gemini's errors in the middle of a stream."""
 _LF, _CR, _COLON = 10, 13, 58
 _SMALL: Final = 1024  # fragments shorter than this are merged: a list of 1-byte reads costs 50 bytes a byte
 _FEW: Final = 8192  # bytes of whole lines that may wait, as they came, for the blank line that makes them a frame
@@ -306,7 +308,7 @@ class SSEParser:
             return
         size, held = len(data), self._held
         rest = size - end
-        if rest > self._limit or (rest > _FEW and data.rfind(b"\n", end) > end + _FEW):
+        if rest and (rest > self._limit or _is_due(data[end:])):
             self._read_lines(data)
             return
         block = data if end == size else data[:end]
@@ -349,7 +351,7 @@ class SSEParser:
         else:
             held.append(data)
         size = self._held_size = before + len(data)
-        if size > self._limit or (size > _FEW and data.rfind(b"\n", max(0, _FEW - before)) >= 0):
+        if size > self._limit or (data.find(b"\n") >= 0 and _is_due(b"".join(held), before)):
             self._read_lines(b"")
 
     # -- the general reader: the definition --------------------------------------------------------------------------
@@ -542,6 +544,17 @@ def _split(block: bytes) -> list[bytes] | None:
 
 def _count(block: bytes, byte: bytes) -> int:
     return len(block) - len(block.replace(byte, b""))  # three times as fast as count
+
+
+def _is_due(waiting: bytes, known: int = 0) -> bool:
+    """Whether whole lines that wait for the blank line behind them have to be read before it comes.
+
+    They are many bytes, or one of them may say that it never comes. Of so many bytes that is known.
+    """
+    end = waiting.rfind(b"\n")
+    if end < known:
+        return False
+    return end > _FEW or _BARE_LINE.search(waiting[waiting.rfind(b"\n", 0, known) + 1 :]) is not None
 
 
 def _lines_of(text: bytes) -> tuple[list[bytes], Iterable[int], bytes]:
