@@ -10,6 +10,7 @@ import gc
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.conftest import SHARED
 from tests.evidence import captures, every_capture
 from tests.judges.differences import DIFFERENCES, READ, REASONS
 from tests.judges.page import PAGE, page
-from tests.judges.verdicts import JUDGES, Verdict, ours
+from tests.judges.table import JUDGES, Verdict, ours
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what the clients warn of is theirs
 
@@ -43,17 +44,18 @@ def _swept() -> Iterator[None]:
         gc.collect()
 
 
-def verdict(judge: str, body: bytes) -> Verdict | None:
-    """None where the client gives up, in whatever way it does."""
+@cache
+def verdict(judge: str, name: str) -> Verdict | None:
+    """Of a capture; None where the client gives up, in whatever way it does."""
     try:
-        return JUDGES[judge].read(body)
+        return JUDGES[judge].read(CAPTURES[name][0])
     except Exception:  # noqa: BLE001
         return None
 
 
 def disputed(judge: str, name: str) -> set[str] | None:
     body, facts = CAPTURES[name]
-    theirs = verdict(judge, body)
+    theirs = verdict(judge, name)
     if theirs is None:
         return None
     mine = ours(streamfold.fold([body], facts["provider"]), refusals=JUDGES[judge].official)
@@ -91,9 +93,7 @@ def test_few_differ(shared: Path) -> None:
 
 def test_they_read_what_they_are_asked(shared: Path) -> None:
     """A client that gives everything up would agree with all."""
-    count = Counter(
-        plain(judge) for judge, name in ROWS if JUDGES[judge].official and verdict(judge, CAPTURES[name][0]) is not None
-    )
+    count = Counter(plain(judge) for judge, name in ROWS if JUDGES[judge].official and verdict(judge, name) is not None)
     assert count == {judge: number for judge, (number, _) in READ.items()}
 
 

@@ -1,16 +1,13 @@
-"""What clients that are not ours make of an answer, in a form that can be compared: text, calls, reason, tokens.
+"""The judges: each reads the bytes through the client's own transport, parser and, where it has one, accumulator.
 
-Each judge reads the bytes through the client's own transport, parser and, where it has one, accumulator. ``Unread``:
-the client gives the answer up, or has no way to say what it made of it.
+Loading this loads all the clients, which takes seconds: :mod:`tests.judges.table` does so when one is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import version
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 import anthropic
 import botocore
@@ -19,7 +16,6 @@ import google.genai
 import httpx2
 import litellm
 import openai
-import pydantic_ai
 from botocore.eventstream import EventStream
 from botocore.parsers import EventStreamJSONParser
 from google.genai import types as google_types
@@ -33,52 +29,22 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from streamfold import RefusalBlock, Snapshot, TextBlock, ToolCallBlock
+from tests.judges.table import Unread, Verdict, in_one_form
 
 litellm.suppress_debug_info = True
 
-__all__ = ["JUDGES", "Judge", "Unread", "Verdict", "ours"]
-
-
-class Unread(Exception):
-    """The client raised: it says nothing about this answer."""
-
-
-class Verdict(NamedTuple):
-    """Of the first choice. ``None``: the client does not say."""
-
-    text: str | None = None
-    calls: tuple[tuple[str, str], ...] | None = None  # name, and arguments as text in one form
-    stop: str | None = None  # the provider's word
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
-def ours(answer: Snapshot, *, refusals: bool = True) -> Verdict:
-    """The same, as streamfold sees it. Calls that must not run count too: no client withholds any."""
-    first = answer.choice(0)
-    kinds = (TextBlock, RefusalBlock) if refusals else (TextBlock,)
-    calls = [block for block in first.blocks if isinstance(block, ToolCallBlock) and block.executor == "client"]
-    calls = [block for block in calls if block.kind in ("function", "custom")]  # which all clients have
-    usage = answer.usage
-    return Verdict(
-        "".join(block.text for block in first.blocks if isinstance(block, kinds)),
-        tuple((block.name, _arguments(block.arguments)) for block in calls),
-        answer.stop.raw,
-        usage.input_tokens if usage else None,
-        usage.output_tokens if usage else None,
-    )
-
-
-def _arguments(value: Any) -> str:
-    """Arguments in one form: no client agrees with another about blanks."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value.strip() or "{}")
-        except ValueError:
-            return str(value)
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
+__all__ = [
+    "chat_completions",
+    "converse_stream",
+    "generate_content",
+    "interactions",
+    "messages",
+    "pydantic_chat",
+    "pydantic_messages",
+    "pydantic_responses",
+    "responses",
+    "with_litellm",
+]
 
 _HEADERS: Final = {"content-type": "text/event-stream"}
 
@@ -104,7 +70,7 @@ def chat_completions(body: bytes) -> Verdict:
     message, usage = choice.message, answer.usage
     return Verdict(
         (message.content or "") + (message.refusal or ""),
-        tuple((call.function.name, _arguments(call.function.arguments)) for call in message.tool_calls or ()),
+        tuple((call.function.name, in_one_form(call.function.arguments)) for call in message.tool_calls or ()),
         choice.finish_reason,
         usage and usage.prompt_tokens,
         usage and usage.completion_tokens,
@@ -140,7 +106,7 @@ def _words(output: Iterable[Any]) -> Iterator[str]:
 def _client_calls(output: Iterable[Any]) -> Iterator[tuple[str, str]]:
     for item in output:
         if item.type == "function_call":
-            yield item.name, _arguments(item.arguments)
+            yield item.name, in_one_form(item.arguments)
         elif item.type == "custom_tool_call":
             yield item.name, item.input
 
@@ -157,7 +123,7 @@ def messages(body: bytes) -> Verdict:
     usage = answer.usage
     return Verdict(
         "".join(block.text for block in answer.content if block.type == "text"),
-        tuple((block.name, _arguments(block.input)) for block in answer.content if block.type == "tool_use"),
+        tuple((block.name, in_one_form(block.input)) for block in answer.content if block.type == "tool_use"),
         answer.stop_reason,
         usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0),
         usage.output_tokens,
@@ -179,7 +145,7 @@ def generate_content(body: bytes) -> Verdict:
             stop = candidate.finish_reason or stop
             for part in (candidate.content and candidate.content.parts) or ():
                 if part.function_call:
-                    calls.append((part.function_call.name or "", _arguments(part.function_call.args or {})))
+                    calls.append((part.function_call.name or "", in_one_form(part.function_call.args or {})))
                 text += "" if part.thought else part.text or ""
     if stop is None:
         raise Unread
@@ -212,7 +178,7 @@ def interactions(body: bytes) -> Verdict:
     usage = end.usage
     return Verdict(
         text,
-        tuple((name, _arguments(arguments[index])) for index, name in calls.items()),
+        tuple((name, in_one_form(arguments[index])) for index, name in calls.items()),
         end.status,
         usage and (usage.total_input_tokens or 0) + (usage.total_tool_use_tokens or 0),
         usage and (usage.total_output_tokens or 0) + (usage.total_thought_tokens or 0),
@@ -261,7 +227,7 @@ def converse_stream(body: bytes) -> Verdict:
     cached = ("cacheReadInputTokens", "cacheWriteInputTokens")
     return Verdict(
         text,
-        tuple((names[index], _arguments(inputs[index])) for index in names),
+        tuple((names[index], in_one_form(inputs[index])) for index in names),
         stop,
         usage and usage["inputTokens"] + sum(usage.get(name, 0) for name in cached),
         usage and usage["outputTokens"],
@@ -285,7 +251,7 @@ def with_litellm(body: bytes) -> Verdict:
     if answer is None:
         raise Unread
     choice = answer.choices[0]
-    calls = [(call.function.name, _arguments(call.function.arguments)) for call in choice.message.tool_calls or ()]
+    calls = [(call.function.name, in_one_form(call.function.arguments)) for call in choice.message.tool_calls or ()]
     # It estimates tokens that were not reported, has its own words for reasons, and drops refusals.
     return Verdict(choice.message.content, tuple(calls))
 
@@ -324,7 +290,7 @@ async def _ask(make: Callable[[httpx2.AsyncClient], Model[Any]], body: bytes) ->
     return Verdict(
         "".join(part.content for part in answer.parts if isinstance(part, parts.TextPart)),
         tuple(
-            (part.tool_name, _arguments(part.args or {}))
+            (part.tool_name, in_one_form(part.args or {}))
             for part in answer.parts
             if isinstance(part, parts.ToolCallPart)
         ),
@@ -334,27 +300,6 @@ async def _ask(make: Callable[[httpx2.AsyncClient], Model[Any]], body: bytes) ->
     )
 
 
-class Judge(NamedTuple):
-    """A client, and the family of captures that it can be asked about."""
-
-    family: str
-    read: Callable[[bytes], Verdict]
-    official: bool = True  # the vendor's own; the frameworks drop refusals
-
-
-JUDGES: Final[Mapping[str, Judge]] = {
-    f"boto3 {botocore.__version__}, ConverseStream": Judge("converse", converse_stream),
-    f"openai {openai.__version__}, Chat Completions": Judge("chat", chat_completions),
-    f"openai {openai.__version__}, Responses": Judge("responses", responses),
-    f"anthropic {anthropic.__version__}": Judge("anthropic", messages),
-    f"litellm {version('litellm')}": Judge("chat", with_litellm, False),
-    f"pydantic-ai {pydantic_ai.__version__}, Chat Completions": Judge("chat", _with_pydantic_ai(_pydantic_chat), False),
-    f"pydantic-ai {pydantic_ai.__version__}, Responses": Judge(
-        "responses", _with_pydantic_ai(_pydantic_responses), False
-    ),
-    f"pydantic-ai {pydantic_ai.__version__}, Messages": Judge(
-        "anthropic", _with_pydantic_ai(_pydantic_messages), False
-    ),
-    f"google-genai {google.genai.__version__}": Judge("gemini", generate_content),
-    f"google-genai {google.genai.__version__}, Interactions": Judge("interactions", interactions),
-}
+pydantic_chat = _with_pydantic_ai(_pydantic_chat)
+pydantic_responses = _with_pydantic_ai(_pydantic_responses)
+pydantic_messages = _with_pydantic_ai(_pydantic_messages)
