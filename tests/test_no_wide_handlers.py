@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -70,10 +71,19 @@ class Handler(NamedTuple):
         return self.file, self.function, self.catches
 
 
-def handlers(file: Path) -> Iterator[Handler]:
-    tree = ast.parse(file.read_text())
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for block in ast.walk(tree):
+@cache
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(file.read_text())))
+
+
+@cache
+def handlers(file: Path) -> tuple[Handler, ...]:
+    return tuple(_handlers(file))
+
+
+def _handlers(file: Path) -> Iterator[Handler]:
+    functions = [node for node in nodes(file) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for block in nodes(file):
         if not isinstance(block, ast.Try | ast.TryStar):
             continue
         around = [f for f in functions if f.lineno <= block.lineno <= (f.end_lineno or 0)]
@@ -121,7 +131,7 @@ def test_the_decoder_s_errors_are_the_decoder_s() -> None:
 def test_nothing_is_suppressed_without_a_handler() -> None:
     """``contextlib.suppress`` and bare ``finally: return`` would hide what no handler names."""
     for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in nodes(file):
             assert not (isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith("suppress")), file
             if isinstance(node, ast.Try):
                 leaves = [n for s in node.finalbody for n in ast.walk(s) if isinstance(n, ast.Return | ast.Break)]

@@ -7,14 +7,11 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
-from google import genai
-from google.genai import errors as google_errors
 
 from streamfold import Snapshot, fold
 from streamfold.testing import ReplayServer
+from tests.official import anthropic, genai, openai
 from tests.replay.conftest import RECORDINGS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # within google-genai
@@ -96,7 +93,7 @@ class Clients:
         finally:
             client.close()
 
-    def _google(self) -> genai.Client:
+    def _google(self) -> Any:
         return genai.Client(api_key="k", http_options=genai.types.HttpOptions(base_url=self.server.url))
 
     def _openai(self, ask: Any) -> list[Any]:
@@ -218,7 +215,7 @@ def test_clients_see_faults_as_of_the_providers(blocking: bool) -> None:
         assert refused.value.status_code == 503
         with pytest.raises(anthropic.APIStatusError, match="overloaded_error"):
             clients.messages("anthropic-thinking-tool-use")
-        with pytest.raises(google_errors.ServerError, match="UNAVAILABLE"):
+        with pytest.raises(genai.errors.ServerError, match="UNAVAILABLE"):
             clients.generate(GENERATE[0])
 
 

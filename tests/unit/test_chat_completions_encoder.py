@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 import uvicorn
-from openai.lib.streaming.chat import ChatCompletionStreamState
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,6 +51,7 @@ from streamfold.events import StopReason
 from streamfold.relay.app import chat_completions_response
 from tests.conftest import ROOT
 from tests.evidence import cut, every_capture
+from tests.official import openai
 
 RECORDINGS = sorted(path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix != ".md")
 TOLD_AS: dict[StopReason | None, StopReason | None] = {  # reasons that the dialect has no word for
@@ -450,7 +449,7 @@ def route() -> Iterator[tuple[str, list[str]]]:
 def test_a_route_through_the_official_client(route: tuple[str, list[str]], path: Path) -> None:
     url, closed = route
     one = fold([path.read_bytes()])
-    state: ChatCompletionStreamState[Any] = ChatCompletionStreamState()
+    state = openai.lib.streaming.chat.ChatCompletionStreamState()
     reasoning, failed = "", None
     with (
         openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client,

@@ -12,10 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import google.genai
 import httpx2
-import openai
 import pytest
 
 import streamfold
@@ -23,6 +20,7 @@ from streamfold.client import open_stream
 from streamfold.recording.files import Recordings, read_recording
 from streamfold.transports.recording import AsyncRecordingTransport, RecordingTransport
 from tests.conftest import ROOT
+from tests.official import anthropic, genai, openai
 
 RECORDED = ROOT / "examples/recordings"
 BODIES = {
@@ -95,8 +93,8 @@ def _chat(url: str, client: httpx2.Client) -> int:
 
 
 def _gemini(url: str, client: httpx2.Client) -> int:
-    options = google.genai.types.HttpOptions(base_url=url, httpx_client=client)
-    its = google.genai.Client(api_key="s3cret", http_options=options)
+    options = genai.types.HttpOptions(base_url=url, httpx_client=client)
+    its = genai.Client(api_key="s3cret", http_options=options)
     return len(list(its.models.generate_content_stream(model="m", contents="x")))
 
 
@@ -119,8 +117,8 @@ async def _achat(url: str, client: httpx2.AsyncClient) -> int:
 
 
 async def _agemini(url: str, client: httpx2.AsyncClient) -> int:
-    options = google.genai.types.HttpOptions(base_url=url, httpx_async_client=client)
-    its = google.genai.Client(api_key="s3cret", http_options=options)
+    options = genai.types.HttpOptions(base_url=url, httpx_async_client=client)
+    its = genai.Client(api_key="s3cret", http_options=options)
     stream = await its.aio.models.generate_content_stream(model="m", contents="x")
     return len([chunk async for chunk in stream])
 
