@@ -344,15 +344,6 @@ def test_an_interrupt_of_json_keeps_what_was_folded() -> None:
     assert (folded["outcome"], folded["text"]) == ("cancelled", "one")
 
 
-@pytest.mark.parametrize("name", ["events", "frames"])
-def test_an_interrupt_of_lines_is_quiet(name: str) -> None:
-    with Started(name, "-") as command:
-        command.feed(chat({"content": "one"}, finish=None, done=False))
-        assert command.line()
-        command.interrupt()
-        assert command.end()[::2] == (130, b"")
-
-
 def wait_until_read(command: Started) -> None:
     """Until the pipe to the command is empty, and a while more, as nothing shows that it has folded what it read."""
     assert command.process.stdin is not None

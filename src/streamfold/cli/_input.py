@@ -16,7 +16,7 @@ from typing import IO, Final, Protocol, cast
 
 import click
 
-from streamfold.cli._main import complain
+from streamfold.cli._main import complain, wait_no_longer
 from streamfold.decoder import BY_FIRST_BYTE
 from streamfold.errors import FramingError
 from streamfold.recording.exchange import close_line, session_lines
@@ -132,7 +132,8 @@ class Input:
     def reading(self) -> Generator[None]:
         """While it lasts, Ctrl-C ends the wait for a read and nothing else, so that no event and no line is cut in two.
 
-        A second Ctrl-C ends whatever it finds. Large files show a bar on standard error, where that disturbs nothing.
+        A second Ctrl-C ends whatever it finds, and so does half a second without a further read. Large files show a bar
+        on standard error, where that disturbs nothing.
         """
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
@@ -154,6 +155,7 @@ class Input:
         if self._waiting or self._interrupted:
             raise KeyboardInterrupt
         self._interrupted = True
+        wait_no_longer()
 
     @contextmanager
     def _bar(self) -> Generator[None]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import IO, Any, Final, NoReturn, ParamSpec
@@ -14,12 +16,13 @@ from streamfold.cli._missing import MESSAGE
 from streamfold.errors import FramingError, UsageError
 from streamfold.views.lines import one_line
 
-__all__ = ["COMPLETE", "FAULTY", "INTERRUPTED", "WRONG_USAGE", "Main", "complain", "ending"]
+__all__ = ["COMPLETE", "FAULTY", "INTERRUPTED", "WRONG_USAGE", "Main", "complain", "ending", "wait_no_longer"]
 
 COMPLETE: Final = 0
 FAULTY: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
+_PATIENCE_S: Final = 0.5
 
 P = ParamSpec("P")
 
@@ -48,8 +51,16 @@ class Main(click.Group):
         except click.Abort:
             code = INTERRUPTED
         if standalone_mode:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is over; while the interpreter ends, Ctrl-C would kill it
             sys.exit(code)
         return code
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, where Ctrl-C may come before the command itself begins; click would print a blank line of it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
 
 
 def ending(command: Callable[P, int]) -> Callable[P, NoReturn]:
@@ -61,6 +72,7 @@ def ending(command: Callable[P, int]) -> Callable[P, NoReturn]:
             code = command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
+            wait_no_longer()
             code = INTERRUPTED
         except BrokenPipeError:
             code = COMPLETE
@@ -92,9 +104,30 @@ def _open_what_is_closed() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as the process lives
 
 
+def wait_no_longer() -> None:
+    """Ctrl-C was pressed: output that its reader does not take soon goes nowhere, and whatever waits is interrupted.
+
+    A write into a pipe that is full, to a pager say, has no end of its own; Python takes it up again behind a signal.
+    """
+    if hasattr(signal, "pthread_kill"):  # not on Windows
+        giving_up = threading.Timer(_PATIENCE_S, _give_up)
+        giving_up.daemon = True
+        giving_up.start()
+
+
+def _give_up() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        _to_nowhere(stream)
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
 def _let_go(stream: IO[str]) -> None:
     """What cannot be written any more goes nowhere, or the interpreter complains of it when it ends."""
     try:
         stream.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, KeyboardInterrupt):
+        _to_nowhere(stream)
+
+
+def _to_nowhere(stream: IO[str]) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

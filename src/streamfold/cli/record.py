@@ -81,6 +81,7 @@ def _running(command: tuple[str, ...]) -> Generator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is on its way: a command that is left alone would live on
         assert process.stdout is not None
         process.stdout.close()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
