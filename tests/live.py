@@ -67,15 +67,16 @@ class Told(NamedTuple):
     finished: list[Snapshot]  # the turns that the wire ended, as they stand in the end
 
 
-def tell(recording: Recording, form: Any = json.dumps, *, client: bool = True) -> Told:
+def tell(recording: Recording, form: Any = json.dumps, *, client: bool = True, provider: str | None = None) -> Told:
     """Feed the session, each message in the form asked for.
 
     Args:
         recording: Which.
         form: Makes of a message what a connection hands over.
         client: Tell the session what the client sent.
+        provider: Whose the session is said to be; None: whose it is.
     """
-    session = LiveSession(recording.facts["provider"])
+    session = LiveSession(provider or recording.facts["provider"])
     events: list[TurnEvent] = []
     for line in recording.lines:
         if line["dir"] == "in":

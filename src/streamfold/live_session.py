@@ -6,6 +6,7 @@ Knows no socket and no provider: whoever has the connection feeds what it brings
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from streamfold import limits
@@ -13,10 +14,11 @@ from streamfold.accumulator import StreamAccumulator
 from streamfold.errors import FrameTooLarge, UsageError
 from streamfold.events import ErrorEvent, Event
 from streamfold.framing.messages import WholeMessages
-from streamfold.payloads import Payload
+from streamfold.payloads import BadJSON, DepthExceeded, Payload, read_object
 from streamfold.providers._answer import RawMode
 from streamfold.providers._closes import QUIET, close_error
 from streamfold.providers._live import SESSION_EVENTS, LiveNormalizer
+from streamfold.providers._sessions import told_by
 from streamfold.providers._table import Normalizer
 from streamfold.providers.registry import Provider, normalizer, of_messages
 from streamfold.snapshot import Snapshot
@@ -62,7 +64,8 @@ class LiveSession:
 
     Args:
         provider: Whose session it is: ``gemini-live``, ``openai-realtime``, …; or a normaliser class of one's own. A
-            surface that gives one answer a connection has one turn for each.
+            surface that gives one answer a connection has one turn for each. ``auto``: the first messages tell, those
+            that are :meth:`sent` too; if they are like nobody's, all is ``raw`` and the turn ends truncated.
         settings: See :class:`SessionSettings`.
 
     Raises:
@@ -81,12 +84,10 @@ class LiveSession:
         self._max_turns = settings.get("max_turns", limits.MAX_TURNS)
         self._messages = WholeMessages(max_frame_bytes=settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES))
         ours: Any = {name: value for name, value in settings.items() if name not in ("max_frame_bytes", "max_turns")}
-        made = of_messages(provider, **ours)
-        self._reader: LiveNormalizer | _OneAnswerEach
-        if isinstance(made, LiveNormalizer):
-            self._reader = made
-        else:
-            self._reader = _OneAnswerEach(made, lambda: normalizer(provider, **ours))
+        self._settings = ours
+        self._reader = _reader_of(provider, ours)
+        self._guess = _Guess() if provider == "auto" else None
+        self._provider = provider
         self._turns: dict[int, StreamAccumulator] = {}
 
     # -- in -----------------------------------------------------------------------------------------------------------
@@ -107,6 +108,8 @@ class LiveSession:
         if isinstance(fault, FrameTooLarge):
             self.ended = True
             return self._told(self._reader.fail(ErrorEvent("limit", str(fault), "frame", offset=fault.offset)))
+        if self._guess is not None and taken:
+            return self._look(self._guess, taken[0])
         return self._told(self._reader.feed(taken)) if taken else []
 
     def sent(self, message: Payload) -> None:
@@ -115,8 +118,12 @@ class LiveSession:
         Args:
             message: JSON text, or the object it decodes to; what is neither says nothing.
         """
-        if isinstance(message, bytes | str | dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(message, bytes | str | dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return
+        if self._guess is None:
             self._reader.sent(message)
+        else:
+            self._look(self._guess, message, sent=True)
 
     def close(self, code: int | None = None, reason: str = "") -> list[TurnEvent]:
         """The connection has closed; the events that it causes. A next one may take the session up: go on feeding.
@@ -131,6 +138,11 @@ class LiveSession:
         return [] if self.ended else self._told(self._reader.disconnected(code, reason))
 
     # -- out ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def provider(self) -> Provider:
+        """Whose session it is; ``auto`` where that was asked for and no message has told."""
+        return self._provider
 
     @property
     def turns(self) -> Sequence[Snapshot]:
@@ -174,6 +186,32 @@ class LiveSession:
         """
         return self._reader.unsaved if self._reader.handle is not None and self._reader.handle_ages else ()
 
+    def _look(self, guess: _Guess, message: Payload, *, sent: bool = False) -> list[TurnEvent]:
+        """A message while it is not sure whose the session is: what it means to the likeliest.
+
+        Sessions that begin alike say the same until they differ, so that nothing is told twice where another one turns
+        out to be meant, and what was told before stands.
+        """
+        events: list[TurnEvent] = []
+        known = guess.provider
+        guess.see(message)
+        if guess.provider != known:
+            self._provider = guess.provider
+            self._reader = _reader_of(guess.provider, self._settings)
+            again = [event for held, was_sent in guess.held for event in self._say(held, sent=was_sent)]
+            events = again if known == "auto" else []
+        guess.hold(message, sent=sent)
+        events += self._say(message, sent=sent)
+        if guess.sure or self._turns or (guess.full if guess.provider != "auto" else events):
+            self._guess = None
+        return events
+
+    def _say(self, message: Payload, *, sent: bool) -> list[TurnEvent]:
+        if not sent:
+            return self._told(self._reader.feed([message]))
+        self._reader.sent(message)
+        return []
+
     def _told(self, events: list[Event]) -> list[TurnEvent]:
         owner_of = self._reader.answer.owners.get
         told: list[TurnEvent] = []
@@ -192,6 +230,44 @@ class LiveSession:
             if self._max_turns is not None and len(self._turns) > self._max_turns:
                 del self._turns[next(iter(self._turns))]
         return accumulator
+
+
+def _reader_of(provider: Provider, settings: Any) -> LiveNormalizer:
+    made = of_messages(provider, **settings)
+    return made if isinstance(made, LiveNormalizer) else _OneAnswerEach(made, partial(normalizer, provider, **settings))
+
+
+class _Guess:
+    """Whose a session is whose provider nobody named, as far as its first messages tell.
+
+    Attributes:
+        provider: The likeliest; ``auto`` while none is.
+        sure: Whether no other one begins like that.
+        held: Messages so far, and whether the client sent them.
+    """
+
+    def __init__(self) -> None:
+        self.provider, self.sure = "auto", False
+        self.held: list[tuple[Payload, bool]] = []
+
+    def see(self, message: Payload) -> None:
+        """Take in what this message tells."""
+        try:
+            told = told_by(read_object(message, limits.MAX_DEPTH))
+        except (BadJSON, DepthExceeded):
+            return
+        if told is not None and (told.sure or self.provider == "auto"):
+            self.provider, self.sure = told
+
+    def hold(self, message: Payload, *, sent: bool) -> None:
+        """Keep it, to be read again if it turns out to be of another provider; of what was sent no more than that."""
+        if not (sent and self.full):
+            self.held.append((message, sent))
+
+    @property
+    def full(self) -> bool:
+        """Whether enough was looked at."""
+        return len(self.held) >= limits.MAX_SNIFF_PAYLOADS
 
 
 class _OneAnswerEach(LiveNormalizer):

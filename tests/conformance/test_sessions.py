@@ -44,6 +44,15 @@ def test_a_session_is_the_same_in_every_form_of_its_messages(name: str) -> None:
         assert alike([told.event for told in other]) == alike([told.event for told in first])
 
 
+@pytest.mark.parametrize("client", [True, False])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_tells_whose_it_is(name: str, client: bool) -> None:
+    """From its first message on, whether it is told what the client sent or not."""
+    named, told = tell(SESSIONS[name], client=client), tell(SESSIONS[name], client=client, provider="auto")
+    assert told.session.provider == SESSIONS[name].facts["provider"]
+    assert told.events == named.events
+
+
 @pytest.mark.parametrize("name", [name for name in SESSIONS if SESSIONS[name].facts["connections"] == 1])
 def test_a_reading_goes_on_after_a_turn_and_says_what_the_session_says(name: str) -> None:
     recording = SESSIONS[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, assert_type
 
-from streamfold import Event, LiveSession, Snapshot, TurnEvent, tool_results
+from streamfold import Event, LiveSession, Provider, Snapshot, TurnEvent, tool_results
 
 
 def a_session_takes_messages_and_gives_events_with_their_turns(session: LiveSession, frame: dict[str, Any]) -> None:
@@ -18,6 +18,8 @@ def a_session_takes_messages_and_gives_events_with_their_turns(session: LiveSess
     assert_type(session.turns, Sequence[Snapshot])
     assert_type(session.resume_handle, str | None)
     assert_type(session.resumable, bool)
+    assert_type(session.unsaved, Sequence[int])
+    assert_type(session.provider, Provider)
     session.sent(tool_results(session.snapshot(0), {"c1": "07:12"})[0])
     session.feed(7)  # type: ignore[arg-type]
     LiveSession("gemini-live", max_turns=None, raw="none")

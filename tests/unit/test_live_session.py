@@ -39,6 +39,7 @@ from tests.reading import done, raw
 
 SPOKEN = {"serverContent": {"outputTranscription": {"text": "Hi"}}}
 END = {"serverContent": {"turnComplete": True}}
+CONNECTED = {"event_type": "interaction.connected"}
 
 
 # -- closes -----------------------------------------------------------------------------------------------------------
@@ -195,6 +196,83 @@ def test_what_is_late_is_folded_where_that_is_asked_for() -> None:
         assert answer.outcome == "complete"
 
 
+# -- whose it is ------------------------------------------------------------------------------------------------------
+
+GROK = {"type": "session.created", "session": {"id": "s", "model": "grok-voice-latest"}}
+NAMELESS = {"type": "session.created", "session": {"id": "s"}}
+TOLD: dict[str, tuple[list[Any], str]] = {
+    # messages, those the client sent as {"sent": message} -> whose session they are of
+    "Gemini Live": ([{"setupComplete": {}}], "gemini-live"),
+    "music, by what the client sent": (
+        [{"sent": {"setup": {"model": "models/lyria-x"}}}, {"setupComplete": {}}],
+        "lyria",
+    ),
+    "music, by itself": ([{"setupComplete": {}}, {"serverContent": {"audioChunks": [{"data": "AAAB"}]}}], "lyria"),
+    "music that was asked for": (
+        [{"setupComplete": {}}, {"sent": {"clientContent": {"weightedPrompts": []}}}, {"filteredPrompt": {}}],
+        "lyria",
+    ),
+    "Realtime": ([NAMELESS], "openai-realtime"),
+    "Realtime, from the middle": ([{"type": "response.created", "event_id": "e", "response": {}}], "openai-realtime"),
+    "Realtime of old": (
+        [{"type": "session.created", "session": {"model": "gpt-4o"}}, {"type": "conversation.created"}],
+        "openai-realtime",
+    ),
+    "an error of Realtime": ([{"type": "error", "event_id": "e", "error": {"code": "c"}}], "openai-realtime"),
+    "xAI's voice, by its model": ([GROK], "xai-realtime"),
+    "xAI's voice, by its pings": ([NAMELESS, {"type": "ping", "timestamp": 1}], "xai-realtime"),
+    "Responses": ([{"type": "response.created", "sequence_number": 0, "response": {"id": "r"}}], "openai-responses"),
+    "Responses, by the request": ([{"sent": {"type": "response.create", "model": "m"}}], "openai-responses"),
+    "Responses, refused": ([{"type": "error", "status": 400, "error": {"code": "c"}}], "openai-responses"),
+    "Interactions": ([CONNECTED], "gemini"),
+    "speech to text": ([{"type": "transcript.created"}], "xai-stt"),
+    "text to speech": ([{"sent": b"no JSON"}, {"type": "audio.delta", "delta": "AAAB"}], "xai-tts"),
+    "something else": ([{"new": n} for n in range(9)], "auto"),
+    "an answer as over HTTP": ([{"choices": [{"delta": {"content": "Hi"}}]}, {"type": "transcript.done"}], "auto"),
+}
+
+
+@pytest.mark.parametrize(("messages", "provider"), TOLD.values(), ids=TOLD)
+def test_a_session_that_nobody_named_is_told_by_its_first_messages(messages: list[Any], provider: str) -> None:
+    named, told = LiveSession(provider), LiveSession("auto")
+    assert told.provider == "auto"
+    events: list[list[TurnEvent]] = [[], []]
+    for message in messages:
+        for session, said in zip((named, told), events, strict=True):
+            if "sent" in message:
+                session.sent(message["sent"])
+            else:
+                said += session.feed(message)
+    assert (named.provider, told.provider) == (provider, provider)
+    assert events[0] == events[1]
+    assert named.close(1006) == told.close(1006)
+    assert not broken(events[1] + told.close(), closed=False)
+
+
+def test_what_the_client_sent_before_it_was_told_counts() -> None:
+    session = LiveSession("auto")
+    session.sent({"type": "session.update", "session": {"resumption": {"enabled": True}}})
+    session.feed(GROK)
+    session.feed({"type": "conversation.created", "conversation": {"id": "conv"}})
+    assert (session.resume_handle, session.resumable) == ("conv", True)
+
+
+def test_a_session_like_nobodys_is_unknown() -> None:
+    session = LiveSession("auto")
+    events = [event for n in range(9) for _, event in session.feed({"new": n})]
+    assert [event.type for event in events] == ["start", *["raw"] * 9]
+    (_, error) = session.close(1000)[-1]
+    assert isinstance(error, ErrorEvent)
+    assert error.kind == "truncated"
+    assert session.snapshot().surface == "unknown"
+
+
+def test_what_is_no_json_is_nobodys() -> None:
+    (_, (_, error)) = LiveSession("auto").feed(b"{")
+    assert isinstance(error, ErrorEvent)
+    assert error.code == "bad_json"
+
+
 # -- reading without a session object ---------------------------------------------------------------------------------
 
 
@@ -311,7 +389,6 @@ def test_an_error_of_lyria_is_one() -> None:
 
 # -- one answer a connection ------------------------------------------------------------------------------------------
 
-CONNECTED = {"event_type": "interaction.connected"}
 STEP = {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}}
 DELTA = {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "Hi"}}
 STOP = {"event_type": "step.stop", "index": 0}

@@ -6,7 +6,7 @@ Tells whether bytes are one, and whose it is, by its first lines. Knows neither 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, Literal
 
@@ -14,6 +14,7 @@ import msgspec
 
 from streamfold.errors import UsageError
 from streamfold.framing.jsonl import JSONLinesParser
+from streamfold.providers._sessions import told_by
 
 __all__ = ["LINE", "LOOKED_AT", "Line", "provider_of", "told_provider", "told_session"]
 
@@ -83,57 +84,20 @@ def _line_of(text: bytes) -> Line:
         return Line("close")
 
 
-def _is_lyria(frame: Mapping[str, Any]) -> bool:
-    named = _object(frame.get("setup")).get("model")
-    return "lyria" in str(named) or "weightedPrompts" in str(frame) or "audioChunks" in str(frame)
-
-
-def _is_gemini_live(frame: Mapping[str, Any]) -> bool:
-    return bool(frame.keys() & {"setup", "setupComplete", "serverContent", "toolCall", "sessionResumptionUpdate"})
-
-
-def _is_interactions(frame: Mapping[str, Any]) -> bool:
-    return bool(frame.keys() & {"event_type", "events"})
-
-
-def _typed(*kinds: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a message is of one of these types, or of a type that begins like one that ends in a dot."""
-    families = tuple(kind for kind in kinds if kind.endswith("."))
-    return lambda frame: (type_ := str(frame.get("type"))) in kinds or type_.startswith(families)
-
-
-_SHAPES: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
-    # provider -> what one of its first messages looks like, in either direction; the first row that fits any counts
-    "lyria": _is_lyria,
-    "gemini-live": _is_gemini_live,
-    "gemini": _is_interactions,
-    "xai-stt": _typed("transcript."),
-    "xai-tts": _typed("audio.", "text."),
-    "xai-realtime": _typed("ping", "conversation.created"),
-    "openai-realtime": _typed("session.", "conversation.", "input_audio_buffer."),
-    "openai-responses": _typed("response."),
-}
-
-
 def provider_of(lines: Iterable[Line]) -> str:
     """Whose session these first lines are of.
 
     Raises:
         UsageError: They do not tell.
     """
-    frames = [_frame_of(line) for line in lines if line.dir != "close"]
-    for provider, fits in _SHAPES.items():
-        if any(map(fits, frames)):
-            return provider
+    told = [told for line in lines if line.dir != "close" and (told := told_by(_frame_of(line))) is not None]
+    for one in sorted(told, key=lambda one: not one.sure):
+        return one.provider
     raise UsageError("the first messages do not tell whose session this is: name the provider")
 
 
-def _frame_of(line: Line) -> dict[str, Any]:
+def _frame_of(line: Line) -> Any:
     try:
-        return _object(_ANY.decode(line.frame))
+        return _ANY.decode(line.frame)
     except msgspec.DecodeError:  # a binary message: audio, say
-        return {}
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+        return None
