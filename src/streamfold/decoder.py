@@ -1,7 +1,8 @@
 """The whole chain as one sans-IO object: bytes in, events out.
 
 Composes a framing parser and a normaliser, and owns what lies between them: which framing it is, a tail that was never
-closed, a body that is no stream at all, the cursor, and the fold behind ``snapshot()``. No sockets, no clock.
+closed, a body that is no stream at all (``foreign.py``), the cursor (``position.py``), and the fold behind
+``snapshot()``. No sockets, no clock.
 """
 
 from __future__ import annotations
@@ -17,25 +18,22 @@ import msgspec
 
 from streamfold import limits
 from streamfold.accumulator import StreamAccumulator
-from streamfold.errors import FrameTooLarge, FramingError, NotJSONArray, TooDeep, Truncated, UsageError
-from streamfold.events import ErrorEvent, Event, ReasoningDelta, Restart, Start, TextDelta, ToolCallDelta
+from streamfold.errors import FramingError, NotJSONArray, Truncated, UsageError
+from streamfold.events import ErrorEvent, Event, ReasoningDelta, Restart, TextDelta, ToolCallDelta
+from streamfold.foreign import BLANKS, Strays, error_of_fault, error_of_item, is_whole, object_of
 from streamfold.framing.eventstream import EventStreamMessage, EventStreamParser
 from streamfold.framing.json_array import JSONArrayStreamParser
 from streamfold.framing.jsonl import JSONLinesParser
 from streamfold.framing.messages import WholeMessages
 from streamfold.framing.sse import AS_BYTES, ServerSentEvent, SSEParser, Stray
 from streamfold.payloads import (
-    DECODE_ERRORS,
     BadJSON,
     DepthExceeded,
     Payload,
-    Reader,
-    is_done,
-    is_keep_alive,
-    lenient,
     one_line,
     read_object,
 )
+from streamfold.position import Before, Position, counts_of, frames_out, nothing
 from streamfold.providers._answer import RawMode
 from streamfold.providers._aws import exception
 from streamfold.providers._errors import error_body, no_body, truncated, with_status
@@ -73,7 +71,6 @@ BY_FIRST_BYTE: Final = {
 """Which framing the first byte that is no blank tells; ``sse`` where it is none of these."""
 _FIRST_LETTERS: Final = b"de"  # of what nearly every event stream begins with
 _BOM: Final = b"\xef\xbb\xbf"
-_SPACE: Final = b" \t\r\n"
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # how gzip and zstandard begin
 _SHOWN: Final = 200  # characters of a body that is no stream
 _BODY: Final = 4 * _SHOWN  # bytes that hold so many characters, whatever they are
@@ -150,10 +147,6 @@ class _Kept(NamedTuple):
 _UNCOPYABLE: Final = (TypeError, ValueError, AttributeError, RecursionError, copy.Error)
 """What a normaliser of one's own may make of being copied: one may hold a lock, or a file."""
 
-_Before: TypeAlias = tuple[int | None, str | None, str | None, str | None, bool]
-"""Where the reading stood before a batch: the number that should come next, event id, response id, signature, and
-whether the dialect was known."""
-
 
 class StreamDecoder:
     """Bytes of one answer in, unified events out.
@@ -188,7 +181,7 @@ class StreamDecoder:
     _head = b""  # blanks that wait for the byte which tells the framing
     _skipped = 0  # bytes before those
     _dropped = 0  # of these, blanks of the same line
-    _strays: _Strays | None = None
+    _strays: Strays | None = None
     # how far
     _after: Cursor | None = None
     _event_id = ""  # the last event id before this connection
@@ -201,8 +194,8 @@ class StreamDecoder:
     _payloads: Sequence[Any] = ()
     _spans: Sequence[tuple[int, int]] = ()
     _framed: int | None = None  # frames of it that come before the events which no frame caused; None: all
-    _before: _Before = (None, None, None, None, False)
-    _position: _Position | None = None  # in it
+    _before: Before = (None, None, None, None, False)
+    _position: Position | None = None  # in it
     # what is not folded yet
     _accumulator: StreamAccumulator | None = None
     _folded = 0  # events of what waits that are folded already
@@ -567,7 +560,7 @@ class StreamDecoder:
             return self.cursor
         given, position, out = self._after or Cursor(), self._position, len(self._batch) - left
         if position is None or position.batch is not self._batch or position.out > out:
-            position = self._position = _Position(self._batch, self._payloads, self._spans, self._before, given)
+            position = self._position = Position(self._batch, self._payloads, self._spans, self._before, given)
         if self._over and out > position.total:  # what no frame caused comes last of all
             return self.cursor
         position.move(out, self._normalizer)
@@ -648,10 +641,10 @@ class StreamDecoder:
         if not payloads:
             return []
         first, self._seen = not self._seen, True
-        error = _error_of_item(payloads[0]) if first and self._framing == "json_array" else None
+        error = error_of_item(payloads[0]) if first and self._framing == "json_array" else None
         if error is not None:
             events = self._said(normalizer.fail(error))
-            self._spans = [(0, len(events)), *_nothing(len(events), len(payloads) - 1)]
+            self._spans = [(0, len(events)), *nothing(len(events), len(payloads) - 1)]
         elif self._tags is None:
             events = normalizer.feed(payloads)
             self._spans = normalizer.answer.spans
@@ -663,7 +656,7 @@ class StreamDecoder:
         numbered = sse is not None and sse.ids is not None
         read = len(payloads)
         if answer.ended and (strange or numbered):  # none behind the end was read
-            read, _ = _frames_out(_counts(self._spans, read), len(events))
+            read, _ = frames_out(counts_of(self._spans, read), len(events))
         if strange:
             self._look_around(payloads[:read])
         if answer.ended:
@@ -743,7 +736,7 @@ class StreamDecoder:
         elif isinstance(data, bytes) and len(self._body) < _BODY and not (self._seen and self._sse):
             body = self._body + data
             mark = _BOM if body.startswith(_BOM) else b""
-            self._body = (mark + body[len(mark) :].lstrip(_SPACE))[:_BODY]
+            self._body = (mark + body[len(mark) :].lstrip(BLANKS))[:_BODY]
         if self._parser is None:
             data = self._find_framing(data)
             if self._parser is None:
@@ -767,7 +760,7 @@ class StreamDecoder:
                 return b""
             self._skipped = len(_BOM) if data.startswith(_BOM) else 0
             data = data[self._skipped :]
-        body = data.lstrip(_SPACE)
+        body = data.lstrip(BLANKS)
         blanks = data[: len(data) - len(body)]
         begin = max(blanks.rfind(b"\n"), blanks.rfind(b"\r")) + 1
         line = max(begin, len(blanks) - _SHOWN)
@@ -816,7 +809,7 @@ class StreamDecoder:
         stray, error = bare
         events = self._read(taken[: stray.before])
         self._payloads, self._framed = taken, stray.before
-        self._spans = [*self._spans, *_nothing(len(events), len(taken) - stray.before)]
+        self._spans = [*self._spans, *nothing(len(events), len(taken) - stray.before)]
         if not self.ended:
             self.bare_error_in = stray.block
             events = [*events, *self._fail(error)]
@@ -826,7 +819,7 @@ class StreamDecoder:
     def _failed(self, taken: list[bytes], failure: EventStreamMessage) -> list[Event]:
         """The events of what a parser took, the last of which is no payload: it says why there are no more."""
         events = self._read(taken[:-1])
-        members = _object_of(taken[-1].decode("utf-8", "replace")) or {}
+        members = object_of(taken[-1].decode("utf-8", "replace")) or {}
         error = exception(failure.name, members, failure.headers.get(":error-message"))
         more = [] if self.ended else self._fail(error)
         self._payloads, self._spans = taken, [*self._spans, (len(events), len(more))]
@@ -836,7 +829,7 @@ class StreamDecoder:
         """Gemini leaves the framing for a bare JSON error, in the middle of a stream too."""
         if self._sse is not None and self._sse.strays:
             if self._strays is None:
-                self._strays = _Strays(self._settings.get("max_residue_bytes", limits.MAX_RESIDUE_BYTES))
+                self._strays = Strays(self._settings.get("max_residue_bytes", limits.MAX_RESIDUE_BYTES))
             for stray in self._sse.strays:
                 error = self._strays.error_in(stray)
                 if error is not None:
@@ -845,7 +838,7 @@ class StreamDecoder:
 
     def _fault(self, fault: FramingError) -> list[Event]:
         if not isinstance(fault, NotJSONArray):
-            return self._fail(_error_of_fault(fault))
+            return self._fail(error_of_fault(fault))
         # The first byte has told what it is not. What it is shall be shown, however few bytes have come so far.
         whole = len(self._body) == _BODY or self._closed == "eof"
         return self._fail(self._not_a_stream(f"{fault.reason}: ")) if whole else []
@@ -862,14 +855,14 @@ class StreamDecoder:
         if not isinstance(parser, SSEParser | JSONLinesParser) or not parser.tail_incomplete:
             return self._read_taken(taken)
         self._tail = self.cursor
-        if _is_whole(taken[-1]):
+        if is_whole(taken[-1]):
             return self._read_taken(taken)
         if isinstance(parser, SSEParser) and parser.run_together:
             return []
         self._keep()
         parser.fault = Truncated("the stream ended inside a frame", parser.offset_of(0))
         events = self._read_taken([])
-        self._payloads, self._spans = taken, _nothing(0, 1)
+        self._payloads, self._spans = taken, nothing(0, 1)
         return events
 
     def _no_stream(self) -> list[Event]:
@@ -880,7 +873,7 @@ class StreamDecoder:
         residue = self._sse.residue.strip()
         if self._seen or not residue:
             return []
-        members = _object_of(residue)
+        members = object_of(residue)
         error = error_body(members) if members is not None else None
         return self._fail(error or self._not_a_stream(text=residue))
 
@@ -931,83 +924,12 @@ class StreamDecoder:
         pairs: list[Traced] = []
         at = 0
         frames = self._frames(self._payloads)
-        for frame, count in zip(frames, _counts(self._spans, len(frames)), strict=True):
+        for frame, count in zip(frames, counts_of(self._spans, len(frames)), strict=True):
             pairs.append((frame, tuple(events[at : at + count])))
             at += count
         if at < len(events):
             pairs.insert(len(pairs) if self._framed is None else self._framed, (None, tuple(events[at:])))
         return pairs
-
-
-class _Strays:
-    """Looks for an error that stands bare among the frames, however many lines it takes.
-
-    An object begins with its line and ends before the next blank line at the latest, so that nothing which only looks
-    like the beginning of one can hide what follows.
-
-    Args:
-        max_bytes: Bound of one such object.
-    """
-
-    def __init__(self, max_bytes: int | None) -> None:
-        self._max_bytes = None if max_bytes is None else max(1, max_bytes)
-        self._block = -1
-        self._open: JSONArrayStreamParser | None = None  # the object that is not whole yet
-
-    def error_in(self, stray: Stray) -> ErrorEvent | None:
-        """The error that this line completes, if it does."""
-        if stray.block != self._block:
-            self._block, self._open = stray.block, None
-        if self._open is None:
-            if stray.line.lstrip(_SPACE)[:1] not in (b"{", b"["):
-                return None
-            try:
-                if not _BARE.decode(stray.line).error:  # most are whole: 0.5 in place of 15 microseconds
-                    return None
-            except DECODE_ERRORS:
-                pass
-            self._open = JSONArrayStreamParser(max_frame_bytes=self._max_bytes)
-        items = self._open.take(stray.line + b"\n")
-        if items or self._open.fault is not None:
-            self._open = None
-        found = (_object_of(item.decode("utf-8", "replace")) for item in items)
-        return next((error_body(members) for members in found if members and members.get("error")), None)
-
-
-class _Bare(msgspec.Struct):
-    error: Any = None
-
-
-_BARE: Final = Reader(_Bare)
-
-
-def _counts(spans: Sequence[tuple[int, int]], payloads: int) -> list[int]:
-    """How many events each payload of a batch caused: one, but where a span says otherwise."""
-    counts: list[int] = []
-    at = 0
-    for before, count in spans:
-        counts += [1] * (before - at)
-        counts.append(count)
-        at = before + count
-    return counts + [1] * (payloads - len(counts))
-
-
-def _nothing(before: int, payloads: int) -> list[tuple[int, int]]:
-    """The spans of payloads that caused no event, behind so many events."""
-    return [(before, 0)] * payloads
-
-
-def _frames_out(counts: Sequence[int], events_out: int, frames: int = 0, events: int = 0) -> tuple[int, int]:
-    """How many frames of a batch caused the first ``events_out`` events, the last one wholly; and their events.
-
-    So many frames and their events are known to be among them.
-    """
-    while frames < len(counts) and events + counts[frames] <= events_out:
-        events += counts[frames]
-        frames += 1
-        if events == events_out and counts[frames - 1]:
-            break
-    return frames, events
 
 
 def _joined(run: list[Any]) -> Event | None:
@@ -1028,51 +950,6 @@ def _joined(run: list[Any]) -> Event | None:
 _DELTAS: Final = frozenset({TextDelta, ReasoningDelta, ToolCallDelta})
 
 
-class _Position:
-    """How far a batch is handed out. It only goes on: who asks after each event asks for the next few frames."""
-
-    def __init__(
-        self,
-        batch: Sequence[Event],
-        payloads: Sequence[Any],
-        spans: Sequence[tuple[int, int]],
-        before: _Before,
-        given: Cursor,
-    ) -> None:
-        self.batch, self._payloads = batch, payloads
-        self._counts = _counts(spans, len(payloads))
-        self.total = sum(self._counts)  # events that frames caused
-        self.out = -1  # events that are out
-        self.frames = self.events = 0  # frames that are out wholly, and their events
-        sequence, self.event_id, self.response_id, _, self._known = before
-        self.sequence = given.last_sequence if sequence is None else sequence - 1
-        self._numbered = 0  # frames whose numbers are known
-
-    @property
-    def held(self) -> bool:
-        """Whether what came before the dialect was known is not out yet."""
-        return not self._known and not self.events
-
-    def move(self, out: int, normalizer: Normalizer) -> None:
-        """So many events are out now."""
-        if out == self.out:
-            return
-        self.out, begin = out, self.events
-        self.frames, self.events = _frames_out(self._counts, out, self.frames, self.events)
-        if self.held:
-            return
-        for payload in self._payloads[self._numbered : self.frames]:
-            numbered = _numbered(payload)
-            if normalizer.next_sequence is not None and numbered.sequence_number is not None:
-                self.sequence = max(numbered.sequence_number, -1 if self.sequence is None else self.sequence)
-            if normalizer.last_event_id is not None:
-                self.event_id = numbered.event_id or self.event_id
-        self._numbered = self.frames
-        for event in self.batch[begin : self.events]:
-            if isinstance(event, Start | Restart):
-                self.response_id = (event.id or self.response_id) if isinstance(event, Start) else None
-
-
 def _unnamed(k: int) -> str | None:
     return None
 
@@ -1083,22 +960,6 @@ def _text_of(payload: Payload) -> str:
 
 def _shifted(read: Callable[[int], Any], by: int, k: int) -> Any:
     return read(by + k)
-
-
-class _Numbered(msgspec.Struct):
-    sequence_number: int | None = None
-    event_id: str | None = None
-
-
-_NUMBERED: Final = Reader(_Numbered)
-
-
-def _numbered(payload: Any) -> _Numbered:
-    """What a payload is numbered by, on the surfaces that number theirs."""
-    try:
-        return _NUMBERED.read(payload, None) or _Numbered()
-    except (BadJSON, DepthExceeded):
-        return _Numbered()
 
 
 def _wrong(settings: Settings) -> str | None:
@@ -1118,51 +979,6 @@ def _wrong(settings: Settings) -> str | None:
     if after is not None and not isinstance(after, Cursor):  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"after is a Cursor or None, not {after!r}"
     return limits.fault_of(**{name: settings[name] for name in limits.LEAST if name in settings})  # type: ignore[literal-required]
-
-
-def _is_whole(tail: bytes) -> bool:
-    if is_done(tail) or is_keep_alive(tail):
-        return True
-    try:
-        lenient(tail, max_depth=None)
-    except BadJSON:
-        return False
-    except DepthExceeded:
-        pass
-    return True
-
-
-def _object_of(text: str) -> dict[str, Any] | None:
-    """The object in a body that is one, or a list of one (Google's REST errors)."""
-    try:
-        value = lenient(text)
-    except (BadJSON, DepthExceeded):
-        return None
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _error_of_item(item: Any) -> ErrorEvent | None:
-    """The error that the first object of a JSON body is, if it is no payload of any dialect."""
-    try:
-        members = read_object(item, limits.MAX_DEPTH) if isinstance(item, bytes) else None
-    except (BadJSON, DepthExceeded):
-        return None
-    return error_body(members) if members is not None and shape_of(members, None) is None else None
-
-
-def _error_of_fault(fault: FramingError) -> ErrorEvent:
-    message, offset = str(fault), fault.offset
-    match fault:
-        case FrameTooLarge():
-            return ErrorEvent("limit", message, "frame", offset=offset)
-        case TooDeep():
-            return ErrorEvent("limit", message, "depth", offset=offset)
-        case Truncated():
-            return ErrorEvent("truncated", message, retryable=True, offset=offset)
-        case _:
-            return ErrorEvent("protocol", message, fault.code, offset=offset)
 
 
 def _as_bytes(data: Any) -> bytes:
