@@ -88,11 +88,29 @@ ANSWERING = [name for name, recording in SESSIONS.items() if any(map(results_sen
 
 @pytest.mark.parametrize("name", ANSWERING)
 def test_results_go_back_as_the_recorded_client_sent_them(name: str) -> None:
+    """Made when the recorded client sent them, of what had come by then, and made again when all is over."""
     recording = SESSIONS[name]
-    turns = tell(recording).session.turns
-    for results, items in filter(None, map(results_sent, recording.frames("out"))):
-        turn = next(turn for turn in turns if any(call.id in results for call in turn.tool_calls))
-        assert streamfold.tool_results(turn, results) == items
+    session = streamfold.LiveSession(recording.facts["provider"])
+    sent: list[tuple[dict[str, Any], list[Any]]] = []
+    for line in recording.lines:
+        if line["dir"] == "in":
+            session.feed(line["frame"])
+        elif line["dir"] == "out":
+            if (results := results_sent(line["frame"])) is not None:
+                assert streamfold.tool_results(_caller(session, results[0]), results[0]) == results[1]
+                sent.append(results)
+            session.sent(line["frame"])
+    for ids, items in sent:
+        assert streamfold.tool_results(_caller(session, ids), ids) == items
+
+
+def _caller(session: streamfold.LiveSession, ids: dict[str, Any]) -> streamfold.Snapshot:
+    """The turn that made these calls."""
+    turns = [
+        turn for turn in session.turns if ids.keys() & {call.id for call in turn.blocks if call.type == "tool_call"}
+    ]
+    (turn,) = turns
+    return turn
 
 
 def test_the_sessions_are_there(shared: Path) -> None:

@@ -728,6 +728,21 @@ def test_results_go_back_one_by_one_and_those_of_calls_taken_back_do_not() -> No
         tool_results(answer, {"call_3": "late"})
 
 
+@pytest.mark.parametrize(("arguments", "whole"), [('{"city":', False), ('{"city":"Oslo"} ', True), ("12", False)])
+def test_a_result_may_be_sent_before_the_item_of_its_call_is_done(arguments: str, whole: bool) -> None:
+    """By a client that takes the arguments for whole; it is handed out to nobody, since its response may break off."""
+    told = of_response("function_call_arguments.done", item_id="c1", call_id="call_1", arguments=arguments)
+    answer = answered(added(call("in_progress", "")), told)
+    assert (answer.tool_calls, [block.state for block in answer.withheld_calls]) == ((), ["open"])
+    if whole:
+        (sent,) = tool_results(answer, {"call_1": "07:12"})
+        assert sent["item"] == {"type": "function_call_output", "call_id": "call_1", "output": "07:12"}
+        assert tool_results(answer, {}) == []
+    else:
+        with pytest.raises(UsageError, match=r"withheld \(open\)"):
+            tool_results(answer, {"call_1": "07:12"})
+
+
 def test_a_turn_can_begin_another_session() -> None:
     answer = answered(
         heard("completed", transcript="Weather?"),

@@ -1,23 +1,40 @@
 """OpenAI Realtime and xAI's copy of it: each item as the event by which a client puts it into the conversation.
 
 Reads against ``RealtimeConversationItem`` and ``conversation.item.create``. A session holds its own history: items are
-for one that is begun anew, since none can be taken up again. Words of audio go back as the text they are.
+for one that is begun anew, where none can be taken up again. Words of audio go back as the text they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
 
-from streamfold.blocks import RefusalBlock, TextBlock, ToolCallBlock, TranscriptBlock
-from streamfold.echo import _outputs
-from streamfold.echo._items import Answered, Item, Turn, waiting
+from streamfold.blocks import Block, RefusalBlock, TextBlock, ToolCallBlock, TranscriptBlock
+from streamfold.echo import _items, _outputs
+from streamfold.echo._items import Answered, Item, Turn, Waiting, value_of
 
 __all__ = ["items", "results", "waiting"]
 
 
+def waiting(turn: Turn) -> Sequence[Waiting]:
+    """The calls that are handed out, and those whose arguments are all there while their item is still open.
+
+    The latter are nobody's to run yet: their response may break off. A client that has done so all the same sends the
+    result behind ``function_call_arguments.done``, before the item is done, and the server takes it (recorded).
+    """
+    early = filter(_is_whole, turn.blocks)
+    return sorted([*_items.waiting(turn), *early], key=lambda block: block.index)
+
+
+def _is_whole(block: Block) -> TypeGuard[ToolCallBlock]:
+    if not isinstance(block, ToolCallBlock) or (block.state, block.executor) != ("open", "client"):
+        return False
+    return isinstance(value_of(block.arguments), dict)  # an object that was cut is none
+
+
 def items(turn: Turn) -> list[Item]:
     """What was said, by whom, and the calls that are handed out, in their order."""
-    return [_created(item) for item in _items(turn)]
+    return [_created(item) for item in _said(turn)]
 
 
 def results(turn: Turn, answered: Iterable[Answered]) -> list[Item]:
@@ -29,7 +46,7 @@ def _created(item: Item) -> Item:
     return {"type": "conversation.item.create", "item": item}
 
 
-def _items(turn: Turn) -> Iterator[Item]:
+def _said(turn: Turn) -> Iterator[Item]:
     for block in turn.blocks:
         match block:
             case TranscriptBlock(source="user") if block.text:

@@ -18,7 +18,7 @@ def tool_results(answer: Snapshot, results: Mapping[str, object], *, choice: int
 
     They follow ``answer.echo()`` in the next request. All results go in at once: no provider goes on before every call
     of the turn has its answer, and some want them in one message. Of a live session they are what to send, and it takes
-    them one by one.
+    them one by one; Realtime also takes that of a call whose item is still open, once its arguments are whole.
 
     Args:
         answer: The answer that made the calls.
@@ -37,7 +37,7 @@ def tool_results(answer: Snapshot, results: Mapping[str, object], *, choice: int
         raise UsageError(f"results are a mapping from a call's id to its result, not a {type(results).__name__}")
     surface, turn = surface_of(answer), turn_of(answer, choice)
     wanted = surface.waiting(turn)
-    for unknown in results.keys() - {block.id for block in waiting(turn)}:
+    for unknown in results.keys() - {block.id for block in (*waiting(turn), *wanted)}:
         raise UsageError(f"a result names {unknown!r}, {_why_not(turn, unknown)}")
     missing = [block.id for block in wanted if block.id not in results]
     if missing and answer.surface in ONE_BY_ONE:
