@@ -779,7 +779,8 @@ class StreamDecoder:
 
     def _begin_framing(self, framing: str) -> None:
         self._framing, self._sse, self._strays = framing, None, None
-        known = {name: self._settings[name] for name in _OF_FRAMING[framing] if name in self._settings}
+        given: Any = self._settings
+        known = {name: given[name] for name in _OF_FRAMING[framing] if name in given} if given else given
         if framing in _PARSERS:
             self._parser = _PARSERS[framing](**known)
         else:

@@ -144,7 +144,10 @@ SHAPES: Final[Mapping[str, Callable[[Members, str], bool]]] = {
 def shape_of(members: Members, event_name: str | None, among: Iterable[str] = SHAPES) -> str | None:
     """The provider whose dialect the payload speaks, None if none can be told."""
     kind = text_of(members.get("type")) or event_name or ""
-    return next((provider for provider in among if SHAPES[provider](members, kind)), None)
+    for provider in among:
+        if SHAPES[provider](members, kind):
+            return provider
+    return None
 
 
 class _Held(NamedTuple):
