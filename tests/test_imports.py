@@ -80,6 +80,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "transports": ("transports.*",),
     "transports.replay": (*LEAVES, "recording.*"),
     "transports.recording": ("recording.files",),
+    "transports._course": (*CORE, "decoder", "resume", "recording._redact"),
     "transports.*": (*CORE, "decoder", "live_session", "resume", "stream", "astream", "unified", "transports._*"),
     "relay": ("relay.*",),
     "relay.app": (*CORE, "decoder", "resume", "encoders.*", "relay.*", "stream", "astream", "unified", "transports.*"),

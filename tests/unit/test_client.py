@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, NamedTuple
 
@@ -338,6 +338,23 @@ def test_keep_alives_are_life_and_a_slow_reader_is_no_silence(way: Any) -> None:
 
 
 @ways
+def test_what_cannot_be_sent_is_told_without_the_key(way: Any, tmp_path: Any) -> None:
+    """A key that was read with the end of its line, as from a file: h11 says which value it is that cannot be sent."""
+    place = tmp_path / "x.sfcap"
+    headers = {"authorization": "Bearer sk-s3cret\n", "accept": "*/*"}
+    with serving(lambda _: []) as server:
+        got = way(f"{server.url}/?key=s3cret", headers=headers, observer=lambda: Recorder(place), restart=True)
+        assert server.asked == []
+    error = got.events[-1]
+    assert (error.kind, error.code, error.retryable) == ("transport", "request", False)
+    assert type(got.fault) is httpx2.LocalProtocolError
+    assert "Illegal header value" in error.message
+    assert "s3cret" not in error.message
+    assert b"s3cret" not in place.read_bytes()
+    assert b"LocalProtocolError: Illegal header value" in place.read_bytes()
+
+
+@ways
 def test_no_server(way: Any) -> None:
     with serving(lambda _: []) as server:
         pass
@@ -520,6 +537,33 @@ def test_the_server_of_the_rest_may_fail_for_a_while(way: Any) -> None:
         got = way(server.url + place, json=BACKGROUND, headers=KEY, attempts=2, **QUICK)
         assert (got.events[-1].code, type(got.fault)) == ("broken_off", httpx2.RemoteProtocolError)
         assert len(server.asked) - before == 3
+
+
+@ways
+def test_waits_are_as_long_as_the_server_asks(way: Any) -> None:
+    """By ``retry:`` in the stream, in the head of a refusal in both forms; a run is taken up, the rest begins anew."""
+    place, frames = RUNS["Responses"]
+    busy = b'{"type":"error","error":{"type":"overloaded_error","message":"m"}}'
+    answers: list[list[Act]] = [
+        [head(), *map(chunk, frames[:4]), chunk(b"retry: 150\n\n"), "cut"],
+        refusal(503, b"", "retry-after-ms: 250"),
+        [head(), chunk(b"".join(frames[4:])), END],
+        refusal(529, busy, "retry-after: 1"),
+        whole(ANSWERS["anthropic"]),
+    ]
+    times: list[float] = []
+
+    def answer(asked: Asked) -> list[Act]:
+        times.append(time.monotonic())
+        return answers[len(times) - 1]
+
+    with serving(answer) as server:
+        got = way(server.url + place, json=BACKGROUND, headers=KEY, **QUICK)
+        assert got.events == list(streamfold.iter_unified(frames))
+        got = way(server.url + "/v1/messages", restart=True, **QUICK)
+        assert got.answer.outcome == "complete"
+    waits = [later - sooner for sooner, later in pairwise(times)]
+    assert [least <= wait < least + 1.5 for least, wait in zip((0.15, 0.25, 0, 1), waits, strict=True)] == [True] * 4
 
 
 @ways
@@ -809,6 +853,27 @@ async def leave_by_a_scope(url: str) -> None:
     assert scope.cancelled_caught
 
 
+def leave_by_cancel(url: str) -> None:
+    with open_stream("POST", url) as stream:
+        next(stream)
+        stream.cancel()
+        assert list(stream) == []
+
+
+async def aleave_by_cancel(url: str) -> None:
+    async with aopen_stream("POST", url) as stream:
+        await anext(stream)
+        await stream.cancel()
+        assert [event async for event in stream] == []
+
+
+async def leave_by_cancel_and_no_block(url: str) -> None:
+    stream = aopen_stream("POST", url)
+    await anext(stream)
+    await stream.cancel()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 LEAVING: dict[str, Callable[[str], Any]] = {
     "break": leave_by_break,
     "an exception": leave_by_an_exception,
@@ -818,6 +883,10 @@ LEAVING: dict[str, Callable[[str], Any]] = {
     "break, trio": lambda url: trio.run(aleave_by_break, url),
     "an exception, trio": lambda url: trio.run(aleave_by_an_exception, url),
     "a cancelled scope": lambda url: trio.run(leave_by_a_scope, url),
+    "cancel": leave_by_cancel,
+    "cancel, asyncio": lambda url: asyncio.run(aleave_by_cancel(url)),
+    "cancel, no block": lambda url: asyncio.run(leave_by_cancel_and_no_block(url)),
+    "cancel, trio": lambda url: trio.run(aleave_by_cancel, url),
 }
 
 

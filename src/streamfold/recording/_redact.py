@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["REDACTED", "redacted_command", "redacted_headers", "redacted_url"]
+__all__ = ["REDACTED", "redacted_command", "redacted_fault", "redacted_headers", "redacted_url"]
 
 REDACTED: Final = "REDACTED"
 
@@ -55,6 +55,19 @@ def _redacted_value(name: str, value: str) -> str:
 def redacted_url(text: str) -> str:
     """The same text; addresses in it without user and password, and without the values of secret parameters."""
     return _PARAMETER.sub(_redacted_parameter, _USER.sub("", text))
+
+
+def redacted_fault(text: str, headers: Iterable[tuple[str, str]] = ()) -> str:
+    """What an error says, which may name the address, or a header that cannot be sent: a key with a line end in it."""
+    for name, value in headers:
+        if _is_secret(name):
+            for word in _PRINTED_AS_IT_IS.findall(value):
+                text = text.replace(word, REDACTED)
+    return redacted_url(text)
+
+
+_PRINTED_AS_IT_IS: Final = re.compile(r"[^\x00-\x20\x7f-\U0010ffff\\'\"]{4,}")
+"""Of a value that an error shows as Python writes it: all but what is escaped there, and what is too short to tell."""
 
 
 def _redacted_parameter(found: re.Match[str]) -> str:

@@ -28,7 +28,7 @@ import msgspec
 from streamfold import limits
 from streamfold.errors import FramingError, Malformed, UsageError
 from streamfold.framing.jsonl import JSONLinesParser
-from streamfold.recording._redact import redacted_command, redacted_headers, redacted_url
+from streamfold.recording._redact import redacted_command, redacted_fault, redacted_headers, redacted_url
 
 __all__ = [
     "VERSION",
@@ -179,6 +179,7 @@ class RecordingWriter:
 
     def __init__(self, *, redact: bool = True) -> None:
         self._redact = redact
+        self._sent: Headers = ()
         self._hash = hashlib.sha256()
         self._bytes = self._reads = 0
         self._state: Literal["new", "open", "ended"] = "new"
@@ -193,6 +194,7 @@ class RecordingWriter:
             raise UsageError("a recording has one head, and begins with it")
         self._state = "open"
         if self._redact:
+            self._sent = () if head.request is None else head.request.headers
             head = redacted(head)
         members = msgspec.json.encode(head)[1:]
         return b'{"sfcap":%d%b%b\n' % (VERSION, b"" if members == b"}" else b",", members)
@@ -238,7 +240,7 @@ class RecordingWriter:
         self._ask_open()
         self._state = "ended"
         if self._redact and error is not None:
-            error = redacted_url(error)  # what failed may be named with its address
+            error = redacted_fault(error, self._sent)
         end = End(t, how, self._bytes, self._reads, self._hash.hexdigest(), error, code, reason)
         return msgspec.json.encode(end) + b"\n"
 

@@ -19,6 +19,7 @@ from streamfold.decoder import CloseHow, StreamDecoder
 from streamfold.errors import UsageError
 from streamfold.events import ErrorEvent, Event
 from streamfold.providers.registry import Provider
+from streamfold.recording._redact import redacted_fault
 from streamfold.resume import Policy, Sent, Step, cancel_request, resume_request
 
 __all__ = ["Course", "EndHow", "Head", "Observer", "Timeouts", "make_course"]
@@ -183,7 +184,8 @@ class Course:
 
     def broke(self, fault: httpx2.HTTPError) -> None:
         """The connection broke off, or never stood."""
-        self._ended = _Ended("cut", _error_of(fault, self._came), fault)
+        said = redacted_fault(str(fault), self.sent.headers)
+        self._ended = _Ended("cut", _error_of(fault, said, self._came), fault)
 
     # -- of the stream ------------------------------------------------------------------------------------------------
 
@@ -358,13 +360,13 @@ _FAULTS: Final[tuple[tuple[type[httpx2.HTTPError], str, bool], ...]] = (
 )
 
 
-def _error_of(fault: httpx2.HTTPError, came: bool) -> ErrorEvent:
+def _error_of(fault: httpx2.HTTPError, said: str, came: bool) -> ErrorEvent:
     """A failure of the transport as an event."""
     _, code, retryable = next(row for row in _FAULTS if isinstance(fault, row[0]))
     if code == "idle_timeout" and not came:
         code = "first_byte_timeout"
     message = _SENTENCES.get(code, "the connection broke off")
-    return ErrorEvent("transport", f"{message}: {fault}" if str(fault) else message, code, retryable=retryable)
+    return ErrorEvent("transport", f"{message}: {said}" if said else message, code, retryable=retryable)
 
 
 _SENTENCES: Final = {
