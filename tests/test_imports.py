@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import streamfold
+from streamfold.cli import main
 from streamfold.providers.registry import PROVIDERS
 from tests.conftest import ROOT
 
@@ -114,6 +115,7 @@ LATE: dict[str, tuple[str, ...]] = {  # imported inside a function
 BY_NAME = {  # who may import what its source does not name
     "": "the public names, when they are asked for",
     "providers.registry": "the dialect that was asked for",
+    "cli._main": "the command that was asked for",
     "echo._surfaces": "the echo of the surface that was asked for",
 }
 
@@ -271,7 +273,7 @@ def modules_of(code: str) -> set[str]:
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    return set(json.loads(run.stdout))
+    return set(json.loads(run.stdout.splitlines()[-1]))
 
 
 def providers_in(modules: set[str]) -> set[str]:
@@ -347,6 +349,32 @@ async def main():
 trio.run(main)
 """
     assert "asyncio" not in loaded(code)
+
+
+NEEDED_BY = {  # modules of ours that few commands need -> those
+    "cli.stats": {"stats"},
+    "cli.convert": {"convert"},
+    "lint": {"check"},
+    "transports": set(),  # replay loads its server when it serves
+    "costs": {"stats"},
+    "recording._har": {"convert"},
+}
+
+
+def test_a_command_loads_what_it_needs() -> None:
+    code = "from streamfold.cli import main\nassert main.commands[{!r}].name == {!r}"
+    modules = {name: loaded(code.format(name, name)) for name in main.commands}
+    for module, commands in NEEDED_BY.items():
+        found = {name for name in modules if f"streamfold.{module}" in modules[name]}
+        assert found == commands, module
+    assert not [name for name in modules if "rich" in modules[name]]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=["help", "version", "nothing"])
+def test_what_is_no_command_loads_none(arguments: list[str]) -> None:
+    code = f"from streamfold.cli import main\ntry: main({arguments})\nexcept SystemExit: print(end='\\n')"
+    names = {name.removeprefix("streamfold.cli.") for name in loaded(code)}
+    assert not names & set(main.commands)
 
 
 # -- the public names -------------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ import click
 import pytest
 
 import streamfold
-from streamfold.cli import main
+from streamfold.cli.commands import COMMANDS as ALL
+from streamfold.cli.commands import main
 from streamfold.views.lines import plain
 from streamfold.views.terminal import draw, error_line
 from tests.cli.conftest import COMMAND, ENVIRONMENT, RECORDINGS, Run, Started, chat, text
@@ -228,7 +229,13 @@ def test_each_command_has_help(run_anew: Run) -> None:
         assert done.returncode == 0
         assert command.help
         assert command.help.splitlines()[0] in done.stdout
+        assert command.help.startswith(ALL.words[name])
         assert all(getattr(option, "help", None) for option in command.params if isinstance(option, click.Option))
+
+
+def test_the_help_has_every_command_with_its_first_sentence(run: Run) -> None:
+    shown = " ".join(run("--help").stdout.partition("Commands:")[2].split())
+    assert shown == " ".join(f"{name} {words}" for name, words in sorted(ALL.words.items()))
 
 
 def test_the_version(run_anew: Run) -> None:

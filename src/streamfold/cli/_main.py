@@ -6,9 +6,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import IO, Any, Final, NoReturn, ParamSpec
+from importlib import import_module
+from typing import IO, Any, Final, NoReturn, ParamSpec, cast
 
 import click
 
@@ -16,7 +17,17 @@ from streamfold.cli._missing import MESSAGE
 from streamfold.errors import FramingError, UsageError
 from streamfold.views.lines import one_line
 
-__all__ = ["COMPLETE", "FAULTY", "INTERRUPTED", "WRONG_USAGE", "Main", "complain", "ending", "wait_no_longer"]
+__all__ = [
+    "COMPLETE",
+    "FAULTY",
+    "INTERRUPTED",
+    "WRONG_USAGE",
+    "Commands",
+    "Main",
+    "complain",
+    "ending",
+    "wait_no_longer",
+]
 
 COMPLETE: Final = 0
 FAULTY: Final = 1
@@ -27,8 +38,41 @@ _PATIENCE_S: Final = 0.5
 P = ParamSpec("P")
 
 
+class Commands(Mapping[str, click.Command]):
+    """The commands by name, each loaded when it is asked for: the linter's rules take as long as all the others.
+
+    Attributes:
+        words: What the list of commands says of each.
+    """
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self.words = words
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self.words:
+            raise KeyError(name)
+        command: click.Command = getattr(import_module(f"streamfold.cli.{name}"), name)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
 class Main(click.Group):
     """The group of all commands; what click would say in several lines it says in one."""
+
+    def __init__(self, *args: Any, commands: Commands, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.commands = cast("dict[str, click.Command]", commands)  # which click only reads
+        self._words = commands.words
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(self._words.items()))
 
     def main(
         self,

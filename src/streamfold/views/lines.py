@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 __all__ = [
@@ -126,9 +127,7 @@ _WIDE: Final = (
     "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60"
     "\U0001f300-\U0001faff\U00020000-\U0003fffd"
 )
-_TOKENS: Final = re.compile(
-    rf" +|[{_WIDE}][\ufe0f\U0001f3fb-\U0001f3ff]?(?:\u200d.\ufe0f?)*[、。，！？：；）」』]?|[^ {_WIDE}]+"
-)
+_TOKENS: Final = rf" +|[{_WIDE}][\ufe0f\U0001f3fb-\U0001f3ff]?(?:\u200d.\ufe0f?)*[、。，！？：；）」』]?|[^ {_WIDE}]+"
 _ITEM: Final = re.compile(r" *(?:(?:[-*+•▸◂▣·]|[0-9]{1,3}[.)]) )?")
 _TAB: Final = "    "
 
@@ -159,11 +158,17 @@ def _hang(text: str, spans: tuple[Span, ...]) -> str:
     return " " * (depth + 2 if any(span.style == "key" for span in spans[:2]) else depth)
 
 
+@cache
+def _tokens() -> re.Pattern[str]:
+    """What a row is made of; such a pattern takes 5 ms to compile, and only a terminal needs it."""
+    return re.compile(_TOKENS)
+
+
 def _breaks(text: str, room: int, room_below: int) -> Iterator[int]:
     """Where each row but the first begins."""
     used = 0
     blank = True  # the row holds nothing but blanks: its word is broken rather than moved
-    for token in _TOKENS.finditer(text):
+    for token in _tokens().finditer(text):
         word, at = token[0], token.start()
         size = cells(word)
         if word[0] == " ":  # blanks may stick out: they vanish at the end of a row
