@@ -36,6 +36,7 @@ Strike: TypeAlias = Literal["cut", "end", "reset", "stall", "garbage"]
 
 _Unit: TypeAlias = Literal["byte", "event", "random"]
 
+_MOST_AT_ONCE: Final = 65_536
 _GARBAGE_BYTES: Final = 32
 _AROUND: Final[Mapping[str, tuple[bytes, bytes]]] = {
     # framing -> what stands around garbage, so that no reader can pass over it: an event stream skips lines of no
@@ -237,12 +238,17 @@ def strikes(fault: Fault, ends: Sequence[int], size: int, key: str) -> list[tupl
 
 
 def recut(reads: Iterable[Read], chunk: int | None) -> Iterator[tuple[int, bytes]]:
-    """The bytes with their times: as they were read, or in pieces of ``chunk`` bytes, each as soon as it is whole."""
+    """The bytes with their times: as they were read, or in pieces of ``chunk`` bytes, each as soon as it is whole.
+
+    A read that is large, as the body of a file is, goes out in several: a client that does not read holds up what was
+    written, and that should not be all.
+    """
     held, at = b"", 0
     for read in reads:
         at = read.t
         if chunk is None:
-            yield at, read.data
+            size = len(read.data)
+            yield from ((at, read.data[begin : begin + _MOST_AT_ONCE]) for begin in range(0, size, _MOST_AT_ONCE))
             continue
         held += read.data
         whole = len(held) - len(held) % chunk

@@ -57,6 +57,7 @@ __all__ = ["ReplayRequest", "ReplayServer"]
 _JSON: Final = msgspec.json.Decoder()
 _KEPT_REQUESTS: Final = 1000
 _BACKLOG: Final = 512
+_KEPT_ALIVE_S: Final = 75  # as long as the fronts of providers do: after uvicorn's 5 a busy test meets a closed one
 _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 _SAID: Final = "streamfold-"
 """What the headers and parameters begin with by which a request chooses its recording and its faults."""
@@ -219,6 +220,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 date_header=False,
                 timeout_graceful_shutdown=1,
+                timeout_keep_alive=_KEPT_ALIVE_S,
             )
         )
         self.up = threading.Event()
