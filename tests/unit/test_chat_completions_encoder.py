@@ -46,9 +46,11 @@ from streamfold import (
     iter_unified,
 )
 from streamfold.blocks import JSONText
+from streamfold.client import open_stream
 from streamfold.encoders.chat_completions import ChatCompletionsEncoder, achat_completions, chat_completions
 from streamfold.events import StopReason
 from streamfold.relay.app import chat_completions_response
+from streamfold.testing import ReplayServer
 from tests.conftest import ROOT
 from tests.evidence import cut, every_capture
 from tests.official import openai
@@ -495,6 +497,36 @@ def test_a_route_through_our_own_client(route: tuple[str, list[str]], size: int)
             except httpx2.RemoteProtocolError:  # the body is cut off behind an error
                 assert one.outcome != "complete"
         assert list(differences(one, fold(cut(b"".join(sent), size), "openai-chat"))) == []
+
+
+SPOKEN = ("anthropic-thinking-tool-use.sse", "openai-chat-parallel-tools.sse", "gemini-thought-signature.sse")
+"""Answers with text, reasoning and calls whose characters have several bytes."""
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_both_clients_read_it_cut_anywhere(route: tuple[str, list[str]], tmp_path: Path, size: int) -> None:
+    """What the route sent, from a server that cuts it inside characters as well: every character once."""
+    for name in SPOKEN:
+        request = {"model": name, "messages": [], "stream": True}
+        (tmp_path / name).write_bytes(httpx2.post(f"{route[0]}/chat/completions", json=request).content)
+    with ReplayServer(tmp_path, chunk=size) as server:
+        for name in SPOKEN:
+            one = fold([(RECORDINGS[0].parent / name).read_bytes()])
+            assert any(ord(character) > 127 for block in one.blocks for character in str(block)), name
+            asked = {"model": name.removesuffix(".sse"), "stream": True}
+            with open_stream("POST", f"{server.openai_url}/chat/completions", json=asked) as stream:
+                for _ in stream:
+                    pass
+            assert list(differences(one, stream.snapshot())) == []
+            with openai.OpenAI(base_url=server.openai_url, api_key="none") as client:
+                pieces = list(client.chat.completions.create(**asked, messages=[]))
+            state = openai.lib.streaming.chat.ChatCompletionStreamState()
+            for piece in pieces:
+                state.handle_chunk(piece)
+            message = state.current_completion_snapshot.choices[0].message
+            assert (message.content or "") == one.text
+            calls = [(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()]
+            assert calls == [(call.id, call.name, call.arguments) for call in one.tool_calls]
 
 
 def test_a_client_that_leaves_closes_the_source(route: tuple[str, list[str]]) -> None:
