@@ -180,6 +180,7 @@ if TYPE_CHECKING:
     )
     from streamfold.transports.websocket import (
         LiveConnection,
+        LiveObserver,
         live,
     )
     from streamfold.unified import (
@@ -241,6 +242,7 @@ __all__ = [
     "LinkError",
     "Linter",
     "LiveConnection",
+    "LiveObserver",
     "LiveSession",
     "Malformed",
     "MediaBlock",
@@ -461,6 +463,7 @@ _HOMES = {
     ),
     "transports.websocket": (
         "LiveConnection",
+        "LiveObserver",
         "live",
     ),
     "unified": (

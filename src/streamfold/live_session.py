@@ -181,10 +181,13 @@ class LiveSession:
     def unsaved(self) -> Sequence[int]:
         """Numbers of the turns that whoever takes the session up by the handle has not, or not whole.
 
-        Those that were open when it came, and those begun since. Empty where there is no handle, and where it names a
+        Those that were open when it came, and those begun since; after a handle was refused (a non-fatal ``error`` with
+        the code ``session_lost``) all before that too. Empty where there never was a handle, and where it names a
         conversation that the provider keeps as it goes on (xAI).
         """
-        return self._reader.unsaved if self._reader.handle is not None and self._reader.handle_ages else ()
+        return self._reader.unsaved
+
+    # -- the inside ---------------------------------------------------------------------------------------------------
 
     def _look(self, guess: _Guess, message: Payload, *, sent: bool = False) -> list[TurnEvent]:
         """A message while it is not sure whose the session is: what it means to the likeliest.

@@ -36,7 +36,7 @@ from streamfold import (
 )
 from streamfold.blocks import JSONText, TranscriptSource
 from streamfold.events import StopReason
-from streamfold.providers.gemini_live import REASONS, STATUSES_OF_AN_END
+from streamfold.providers.gemini_live import REASONS, REFUSED_BY, STATUSES_OF_AN_END
 from tests.live import broken
 from tests.reading import done, json_of, raw, usage
 
@@ -459,6 +459,7 @@ def test_words_that_come_after_the_end_are_of_the_turn_before() -> None:
 NEXT: dict[str, list[Frame]] = {
     # what shows, behind the end of a turn, that the model's next words are of another one
     "the user speaks": [heard("And?")],
+    "the user has spoken": [{"voiceActivity": {"voiceActivityType": "ACTIVITY_END", "audioOffset": "4s"}}],
     "newer models begin with an empty message": [{"serverContent": {}}],
     "a new connection": [SETUP],
     "content": [model(audio())],
@@ -470,6 +471,12 @@ NEXT: dict[str, list[Frame]] = {
 def test_what_shows_that_the_next_turn_has_begun(frames: list[Frame]) -> None:
     events = told(spoken("One."), END, *frames, spoken("Two."))
     assert events[-1] == TurnEvent(1, TranscriptDelta(events[-1].event.index, "Two."))  # type: ignore[union-attr]
+
+
+def test_words_may_still_be_late_when_the_user_begins_to_speak() -> None:
+    """What the model said is often written down only then."""
+    began = {"voiceActivity": {"voiceActivityType": "ACTIVITY_START", "audioOffset": "3s"}}
+    assert told(spoken("One,"), END, began, spoken(" two."))[-1].turn == 0
 
 
 def test_words_that_were_finished_have_no_late_ones() -> None:
@@ -518,6 +525,58 @@ def test_late_words_are_in_the_snapshot_of_their_turn() -> None:
     ]
     session.close(1000)
     assert [block.complete for block in session.snapshot(0).blocks] == [True, True]
+
+
+# -- taking it up -----------------------------------------------------------------------------------------------------
+
+
+def kept() -> LiveSession:
+    """A session with a handle, a turn that it holds, one that it does not, and a link that dropped."""
+    session = LiveSession("gemini-live")
+    for frame in (SETUP, spoken("One."), END, {"sessionResumptionUpdate": {"newHandle": "h", "resumable": True}}):
+        session.feed(frame)
+    for frame in ({"serverContent": {}}, spoken("Two.")):
+        session.feed(frame)
+    session.close(1006)
+    return session
+
+
+def asks(handle: str, *, spelling: str = "sessionResumption") -> Frame:
+    return {"setup": {"model": "m", spelling: {"handle": handle}}}
+
+
+@pytest.mark.parametrize("spelling", ["sessionResumption", "session_resumption"])
+@pytest.mark.parametrize("code", sorted(REFUSED_BY))
+def test_a_handle_that_is_refused_is_given_up_and_all_that_was_said_is_unsaved(code: int, spelling: str) -> None:
+    session = kept()
+    assert (session.resume_handle, session.unsaved) == ("h", (1,))
+    session.sent(asks("h", spelling=spelling))
+    lost, told = session.close(code, "no such handle")
+    assert isinstance(lost.event, ErrorEvent)
+    assert (lost.turn, lost.event.code, lost.event.status, lost.event.fatal) == (None, "session_lost", code, False)
+    assert "no such handle" in lost.event.message
+    assert told == TurnEvent(None, Session(None, False, None))
+    assert (session.resume_handle, session.resumable, session.unsaved) == (None, False, (0, 1))
+    for frame in (SETUP, spoken("Three."), END, {"sessionResumptionUpdate": {"newHandle": "g", "resumable": True}}):
+        session.feed(frame)
+    assert (session.resume_handle, session.resumable, session.unsaved) == ("g", True, (0, 1))
+    session.feed({"serverContent": {}})
+    session.feed(spoken("Four."))
+    assert (session.resumable, session.unsaved) == (False, (0, 1, 3))
+
+
+def test_a_close_that_refuses_no_handle_of_the_sessions_own_is_an_error_like_any_other() -> None:
+    for code, frames in ((1006, []), (1007, [SETUP]), (1012, [])):
+        session = kept()
+        session.sent(asks("h"))
+        for frame in frames:
+            session.feed(frame)
+        (error,) = [event for _, event in session.close(code) if isinstance(event, ErrorEvent)]
+        assert (error.code, error.fatal, session.resume_handle) == (str(code), True, "h")
+    for first in (kept(), LiveSession("gemini-live")):
+        first.sent(asks("another one"))
+        (error,) = [event for _, event in first.close(1007) if isinstance(event, ErrorEvent)]
+        assert error.fatal
 
 
 # -- faults and connections -------------------------------------------------------------------------------------------

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
-import random
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 import streamfold
-from streamfold import ErrorEvent, LinkError, LiveSession, TurnEvent, UsageError
+from streamfold import ErrorEvent, LinkError, LiveSession, Session, TurnEvent, UsageError, limits
 from streamfold.transports._take_up import TAKE_UP, Opening
+from tests.cli.conftest import COMMAND, ENVIRONMENT
 from tests.conftest import SHARED
 from tests.live import Recording, broken, recordings
 
@@ -370,26 +373,378 @@ def test_a_normal_close_is_the_end_though_there_is_a_handle() -> None:
 
 
 def test_a_reader_who_waits_holds_the_server_up() -> None:
+    """Of messages as large as these the sockets hold one or two: what was sent is what the library holds ready."""
     sent: list[int] = []
-    frame = json.dumps({"type": "ping", "pad": random.Random(1).randbytes(50_000).hex()})  # compresses to a half
+    frame = json.dumps({"type": "ping", "pad": "x" * 2_000_000})
+    most = limits.MAX_WAITING_MESSAGES + 4  # one is put together, one on its way out, two in the system's buffers
 
     async def handler(connection: ServerConnection) -> None:
-        for number in range(400):
+        for number in range(40):
             await connection.send(frame)
             sent.append(number)
         await connection.close()
 
-    async def client(url: str) -> int:
-        async with streamfold.live("xai-realtime", url) as connection:
-            await asyncio.sleep(0.3)
-            held = len(sent)
-            count = 0
-            async for _ in connection:
-                count += 1
-            assert count == 400
-            return held
+    async def stands_still() -> int:
+        count = -1
+        while count != len(sent):
+            count = len(sent)
+            await asyncio.sleep(0.2)
+        return count
 
-    assert run(handler, client) < 350
+    async def main() -> None:
+        async with serve(handler, "localhost", 0, compression=None) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            async with streamfold.live("xai-realtime", f"ws://localhost:{port}") as connection:
+                assert limits.MAX_WAITING_MESSAGES <= await stands_still() <= most
+                for _ in range(8):
+                    await anext(connection)
+                assert await stands_still() <= 8 + most
+                assert len([event async for event in connection]) == 32
+
+    asyncio.run(main())
+
+
+# -- a handle that is refused -----------------------------------------------------------------------------------------
+
+
+class Refusing:
+    """A server that keeps nothing: it drops the first link behind a turn, and refuses the handle that it gave.
+
+    Args:
+        code: By which close.
+        forever: Whether it lets nobody in again.
+    """
+
+    def __init__(self, code: int, *, forever: bool = False) -> None:
+        self.code, self.forever = code, forever
+        self.handles: list[str | None] = []
+
+    async def __call__(self, connection: ServerConnection) -> None:
+        setup = json.loads(await connection.recv())["setup"]
+        self.handles.append(setup["sessionResumption"].get("handle"))
+        if len(self.handles) == 1:
+            for frame in [*FIRST, *TURNS[0]]:
+                await connection.send(json.dumps(frame))
+            await asyncio.sleep(0.02)
+            drop(connection)
+        elif self.handles[-1] is not None or self.forever:
+            await connection.close(self.code, "unknown handle")
+        else:
+            for frame in [FIRST[0], *TURNS[1]]:
+                await connection.send(json.dumps(frame))
+            await connection.close()
+
+
+@pytest.mark.parametrize("attempts", [1, 5])
+@pytest.mark.parametrize("code", [1007, 1008, 1011])
+def test_a_handle_that_is_refused_is_told_and_done_without(code: int, attempts: int) -> None:
+    server = Refusing(code)
+    read = partial(told, "gemini-live", opening=[SETUP], attempts=attempts + 1)
+    session, events = run(server, read)
+    assert server.handles == [None, "h0", None]
+    assert [(turn.text, turn.outcome) for turn in session.turns] == [
+        ("turn 0, whole.", "complete"),
+        ("turn 1, whole.", "complete"),
+    ]
+    errors = [event for event in events if isinstance(event.event, ErrorEvent)]
+    codes = [(event.turn, event.event.code, event.event.fatal) for event in errors]  # type: ignore[union-attr]
+    assert codes == [(None, "1006", True), (None, "session_lost", False)]
+    behind = events[events.index(errors[-1]) + 1]
+    assert behind == TurnEvent(None, Session())
+    assert session.unsaved == (0,)
+
+
+def test_it_is_done_without_once() -> None:
+    server = Refusing(1007, forever=True)
+    session, events = run(server, lambda url: told("gemini-live", url, opening=[SETUP]))
+    assert server.handles == [None, "h0", None]
+    last = events[-1].event
+    assert isinstance(last, ErrorEvent)
+    assert (last.code, last.fatal) == ("1007", True)
+    assert session.unsaved == (0,)
+
+
+# -- the link drops, or the server goes away --------------------------------------------------------------------------
+
+
+async def sends_for_ever(connection: streamfold.LiveConnection) -> None:
+    while True:
+        await connection.send({"clientContent": {"turns": []}})
+        await asyncio.sleep(0.01)
+
+
+def test_what_is_sent_into_a_link_that_dropped_is_told_to_whoever_sends() -> None:
+    """With the code, and the library's own exception as the cause; the next event asked for takes the session up."""
+    server = Gemini(len(FIRST) + 4)
+
+    async def client(url: str) -> list[str]:
+        async with streamfold.live("gemini-live", url, opening=[SETUP], delay_s=0.01) as connection:
+            events = [await anext(connection)]
+            with pytest.raises(LinkError, match="1006") as raised:
+                await sends_for_ever(connection)
+            assert raised.value.status == 1006
+            assert isinstance(raised.value.__cause__, ConnectionClosed)
+            while connection.taken_up == 0:
+                events.append(await anext(connection))
+                if isinstance(events[-1].event, ErrorEvent):
+                    with pytest.raises(LinkError, match="takes the session up") as raised:
+                        await connection.send({"clientContent": {}})
+                    assert raised.value.status is None
+            await connection.send({"clientContent": {"turns": []}})
+            async for _ in connection:
+                pass
+            return [turn.text for turn in connection.session.turns]
+
+    assert run(server, client) == [f"turn {number}, whole." for number in range(3)]
+    assert [setup["sessionResumption"].get("handle") for setup in server.setups] == [None, "h0"]
+
+
+def test_a_server_that_goes_away_is_left_after_two_thirds_of_its_notice() -> None:
+    """Though the turn has not ended; and before the notice is over."""
+    left: list[float] = []
+
+    async def handler(connection: ServerConnection) -> None:
+        setup = json.loads(await connection.recv())["setup"]
+        if setup["sessionResumption"].get("handle") is not None:
+            for frame in [FIRST[0], *TURNS[1]]:
+                await connection.send(json.dumps(frame))
+            await connection.close()
+            return
+        for frame in [*FIRST, TURNS[0][0], {"goAway": {"timeLeft": "1.5s"}}]:
+            await connection.send(json.dumps(frame))
+        noticed = asyncio.get_running_loop().time()
+        await connection.wait_closed()
+        left.append(asyncio.get_running_loop().time() - noticed)
+
+    session, _ = run(handler, lambda url: told("gemini-live", url, opening=[SETUP]))
+    (after,) = left
+    assert 0.95 <= after < 1.5
+    assert [(turn.text, turn.outcome) for turn in session.turns] == [
+        ("turn 0,", "truncated"),
+        ("turn 1, whole.", "complete"),
+    ]
+
+
+# -- nothing is left --------------------------------------------------------------------------------------------------
+
+
+class Watched:
+    """Runs clients of one server, and says what each of them leaves behind: tasks, connections, generators."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+
+    async def __aenter__(self) -> Self:
+        self._serving = serve(self.handler, "localhost", 0)
+        self.server = await self._serving.__aenter__()
+        self.url = f"ws://localhost:{next(iter(self.server.sockets)).getsockname()[1]}"
+        self._generators: list[Any] = []
+        sys.set_asyncgen_hooks(firstiter=self._generators.append)
+        self._tasks = asyncio.all_tasks()
+        return self
+
+    async def __aexit__(self, *fault: Any) -> None:
+        await self._serving.__aexit__(*fault)
+
+    async def left(self) -> list[Any]:
+        """What is still there once the server has seen the end of its connections."""
+        for _ in range(100):
+            tasks = asyncio.all_tasks() - self._tasks
+            if not tasks and not self.server.connections:
+                break
+            await asyncio.sleep(0.005)
+        gc.collect()
+        links = [one for one in gc.get_objects() if isinstance(one, asyncio.Transport) and not one.is_closing()]
+        return [*tasks, *self.server.connections, *links, *(one for one in self._generators if one.ag_frame)]
+
+
+async def going_away(connection: ServerConnection) -> None:
+    """Drops the link of whoever has no handle, tells the next one that it goes away, and says the rest to the third."""
+    handle = json.loads(await connection.recv())["setup"]["sessionResumption"].get("handle")
+    with suppress(ConnectionClosed):
+        for frame in {
+            None: [*FIRST, *TURNS[0]],
+            "h0": [FIRST[0], {"goAway": {"timeLeft": "9s"}}, *TURNS[1]],
+        }.get(handle, [FIRST[0], *TURNS[2]]):
+            await connection.send(json.dumps(frame))
+            await asyncio.sleep(0)
+        if handle is None:
+            await asyncio.sleep(0.005)
+            drop(connection)
+        elif handle == "h0":
+            await connection.wait_closed()
+
+
+async def read_all(url: str, seen: list[TurnEvent]) -> None:
+    async with streamfold.live("gemini-live", url, opening=[SETUP], delay_s=0.001) as connection:
+        async for event in connection:
+            seen.append(event)
+            await connection.send({"realtimeInput": {"text": "And?"}}) if len(seen) % 3 == 0 else None
+
+
+def test_whoever_is_cancelled_anywhere_leaves_nothing_behind() -> None:
+    """At every other step of the event loop: while it connects, reads, sends, leaves, waits, and connects again."""
+
+    async def main() -> int:
+        seen: list[TurnEvent] = []
+        async with Watched(going_away) as watched:
+            for steps in range(1000):
+                seen.clear()
+                task = asyncio.create_task(read_all(watched.url, seen))
+                for _ in range(2 * steps):
+                    await asyncio.sleep(0)
+                    if task.done():
+                        break
+                task.cancel()
+                with suppress(asyncio.CancelledError, LinkError):
+                    await task
+                assert await watched.left() == []
+                if not task.cancelled():
+                    return steps
+        raise AssertionError
+
+    assert asyncio.run(main()) > 25
+
+
+@pytest.mark.parametrize("point", ["go_away", "done", "session", "start", "block_end"])
+def test_whoever_closes_behind_a_go_away_leaves_nothing_behind(point: str) -> None:
+    """Also while the connection is being left, and while another one is made."""
+
+    async def main() -> None:
+        async with Watched(going_away) as watched:
+            connection = streamfold.live("gemini-live", watched.url, opening=[SETUP], delay_s=0.001)
+            async with connection:
+                behind = False
+                async for _, event in connection:
+                    behind = behind or event.type == "go_away"
+                    if behind and event.type == point:
+                        break
+                reading = asyncio.create_task(anext(connection, None))
+                await asyncio.sleep(0)
+                await connection.aclose()
+                with suppress(UsageError):
+                    await reading
+                assert [event async for event in connection] == []
+            assert await watched.left() == []
+            assert "open" not in [turn.outcome for turn in connection.session.turns]
+
+    asyncio.run(main())
+
+
+# -- who looks on -----------------------------------------------------------------------------------------------------
+
+
+def test_who_looks_on_sees_each_connection_and_a_recording_has_no_secrets(tmp_path: Path) -> None:
+    server = Gemini(len(FIRST) + 5)
+
+    async def client(url: str) -> LiveSession:
+        observer = streamfold.Recordings(tmp_path, provider="gemini-live")
+        how: dict[str, Any] = {"headers": {"x-goog-api-key": "secret"}, "opening": [SETUP], "delay_s": 0.01}
+        async with streamfold.live("gemini-live", f"{url}&key=secret", observer=observer, **how) as connection:
+            async for _ in connection:
+                pass
+            return connection.session
+
+    session = run(server, client)
+    recordings = [streamfold.read_recording(path) for path in sorted(tmp_path.iterdir())]
+    again = LiveSession("gemini-live")
+    ends: list[Any] = []
+    for recording in recordings:
+        reads = list(recording)
+        assert recording.is_session
+        assert recording.head.response is not None
+        assert recording.head.response.status == 101
+        assert [json.loads(read.data) for read in reads if read.sent] == [{"setup": server.setups[len(ends)]}]
+        assert {(read.sent, read.op) for read in reads} == {(True, "text"), (False, "binary")}
+        for read in reads:
+            if not read.sent:
+                again.feed(read.data)
+        assert recording.end is not None
+        again.close(1006 if recording.end.end == "cut" else recording.end.code, recording.end.reason or "")
+        ends.append((recording.end.end, recording.end.code))
+    assert ends == [("cut", 1006), ("eof", 1000)]
+    assert _turns(again) == _turns(session)
+    assert not [path for path in tmp_path.iterdir() if b"secret" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("name", [name for name in SESSIONS if SESSIONS[name].facts["connections"] == 1])
+def test_a_session_is_recorded_as_it_was(name: str, tmp_path: Path) -> None:
+    """Both sides of it, in order; commands fold the recording to what the session folded to."""
+    recording = SESSIONS[name]
+    lines = [line for line in recording.lines if line["dir"] != "close"]
+
+    async def handler(connection: ServerConnection) -> None:
+        for line in lines:
+            if line["dir"] == "in":
+                await connection.send(json.dumps(line["frame"]).encode())
+            else:
+                await connection.recv()
+        await connection.close()
+
+    async def client(url: str) -> LiveSession:
+        recorder = streamfold.Recorder(tmp_path / "session.sfcap", provider=recording.facts["provider"])
+        async with streamfold.live(recording.facts["provider"], url, observer=lambda: recorder) as connection:
+            for frame in recording.frames("out"):
+                await connection.send(frame)
+            async for _ in connection:
+                pass
+            return connection.session
+
+    session = run(handler, client)
+    with streamfold.read_recording(tmp_path / "session.sfcap") as reads:
+        kept = [(read.sent, json.loads(read.data)) for read in reads]
+    for sent, direction in ((True, "out"), (False, "in")):
+        assert [frame for was_sent, frame in kept if was_sent == sent] == recording.frames(direction)
+    done = subprocess.run(
+        [*COMMAND, "fold", "--json", tmp_path / "session.sfcap"], env=ENVIRONMENT, capture_output=True, check=False
+    )
+    folded = json.loads(done.stdout)["turns"]
+    assert [turn["text"] for turn in folded] == [turn.text for turn in session.turns]
+    assert [len(turn["blocks"]) for turn in folded] == [len(turn.blocks) for turn in session.turns]
+
+
+def test_a_connection_that_was_not_to_be_had_is_seen_too(tmp_path: Path) -> None:
+    def refuse(connection: Any, request: Any) -> Any:
+        return connection.respond(401, "no key")
+
+    async def main() -> None:
+        async def handler(connection: ServerConnection) -> None: ...
+
+        async with serve(handler, "localhost", 0, process_request=refuse) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            recorders = streamfold.Recordings(tmp_path)
+            for url in (f"ws://localhost:{port}", "ws://localhost:1"):
+                with pytest.raises(LinkError):
+                    async with streamfold.live("xai-tts", url, observer=recorders):
+                        pass
+
+    asyncio.run(main())
+    refused, absent = [streamfold.read_recording(path) for path in sorted(tmp_path.iterdir())]
+    for recording, status in ((refused, 401), (absent, None)):
+        assert list(recording) == []
+        assert recording.end is not None
+        assert recording.end.end == "cut"
+        assert "no connection" in (recording.end.error or "")
+        assert recording.status_code == status
+
+
+def test_whoever_leaves_is_seen_to_have_left(tmp_path: Path) -> None:
+    async def handler(connection: ServerConnection) -> None:
+        await connection.send(json.dumps({"type": "audio.delta", "delta": "AAEC"}))
+        await connection.wait_closed()
+
+    async def client(url: str) -> None:
+        async with streamfold.live("xai-tts", url, observer=streamfold.Recordings(tmp_path)) as connection:
+            await anext(connection)
+
+    run(handler, client)
+    (recording,) = [streamfold.read_recording(path) for path in tmp_path.iterdir()]
+    assert len(list(recording)) == 1
+    assert recording.end is not None
+    assert (recording.end.end, recording.end.code) == ("cancel", None)
+
+
+# -- closing ----------------------------------------------------------------------------------------------------------
 
 
 def test_who_is_cancelled_closes_the_connection() -> None:

@@ -335,6 +335,51 @@ def test_a_call_that_is_taken_back_behind_its_turn_is_not_to_be_run() -> None:
     assert [block.state for block in answer.withheld_calls] == ["cancelled"]
 
 
+# -- what a handle holds ----------------------------------------------------------------------------------------------
+
+
+def handle(name: str, *, resumable: bool = True) -> dict[str, Any]:
+    return {"sessionResumptionUpdate": {"newHandle": name, "resumable": resumable}}
+
+
+NEXT = {"serverContent": {}}
+KEPT: dict[str, tuple[list[Any], Any]] = {
+    # messages -> handle, whether taking it up loses nothing, turns that it does not hold
+    "none came": ([SPOKEN, END], (None, False, ())),
+    "between two turns": ([SPOKEN, END, handle("h")], ("h", True, ())),
+    "before the first": ([handle("h")], ("h", True, ())),
+    "a turn began since": ([handle("h"), SPOKEN], ("h", False, (0,))),
+    "a turn ended since": ([handle("h"), SPOKEN, END], ("h", False, (0,))),
+    "two turns since": ([handle("h"), SPOKEN, END, NEXT, SPOKEN], ("h", False, (0, 1))),
+    "inside a turn": ([SPOKEN, handle("h")], ("h", False, (0,))),
+    "inside a turn that has ended": ([SPOKEN, handle("h"), END], ("h", False, (0,))),
+    "inside, where one came between": ([handle("g"), SPOKEN, handle("h")], ("g", False, (0,))),
+    "not to be taken up now": ([handle("h"), {"sessionResumptionUpdate": {}}], ("h", False, ())),
+    "marked so, with a name": ([handle("h", resumable=False)], (None, False, ())),
+    "the link dropped inside a turn": ([SPOKEN, END, handle("h"), NEXT, SPOKEN, 1006], ("h", False, (1,))),
+    "the link dropped between": ([SPOKEN, END, handle("h"), 1006], ("h", True, ())),
+}
+
+
+@pytest.mark.parametrize(("messages", "kept"), KEPT.values(), ids=KEPT)
+def test_what_a_handle_holds_is_known(messages: list[Any], kept: Any) -> None:
+    session = LiveSession("gemini-live")
+    for message in messages:
+        if isinstance(message, int):
+            session.close(message)
+        else:
+            session.feed(message)
+    assert (session.resume_handle, session.resumable, session.unsaved) == kept
+
+
+def test_a_handle_that_names_the_conversation_holds_all_of_it() -> None:
+    session = LiveSession("xai-realtime")
+    session.feed({"type": "session.updated", "session": {"resumption": {"enabled": True}}})
+    session.feed({"type": "conversation.created", "conversation": {"id": "conv"}})
+    session.feed({"type": "response.created", "response": {"id": "r"}})
+    assert (session.resume_handle, session.unsaved) == ("conv", ())
+
+
 # -- Lyria ------------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, SupportsIndex, Unpack
 
+import msgspec
+
 from streamfold.events import ErrorEvent, Event, GoAway, Session, ToolCallCancelled
 from streamfold.payloads import Payload, sanitize
 from streamfold.providers._answer import Answer, NormalizerSettings
@@ -22,6 +24,9 @@ from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor
 __all__ = ["LiveNormalizer", "SessionAnswer", "TurnAnswer"]
 
 _REMEMBERED: Final = 1024  # calls that may still be taken back
+
+LOST: Final = "session_lost"
+"""Code of the error that says that what was said so far is not known to the provider any more."""
 
 SESSION_EVENTS: Final = (Session, GoAway)
 """What belongs to no turn, whoever says it."""
@@ -173,18 +178,27 @@ class LiveNormalizer(BaseNormalizer):
         self.session = Session()
         self.handle: str | None = None
         self._whole = False  # whether the handle came between two turns
-        self._held = 0  # turns that the handle holds whole
+        self._held = 0  # turns that the handle holds whole, but for those that were lost
+        self._lost = 0  # turns that no handle holds any more
         self._calls: dict[str, TurnAnswer] = {}  # whose the calls are that may be taken back
         self._turn: TurnAnswer | None = None  # the last that was opened
 
     @property
     def resumable(self) -> bool:
         """Whether taking the session up by the handle would lose nothing."""
-        return self.handle is not None and self.session.resumable and not self.unsaved
+        return self.handle is not None and self.session.resumable and not self._since
 
     @property
-    def unsaved(self) -> range:
-        """Turns that the handle does not hold, or not whole: open when it came, or begun since."""
+    def unsaved(self) -> tuple[int, ...]:
+        """Turns that the provider does not hold by the handle, or not whole: lost, open when it came, or begun since.
+
+        Where there never was a handle, or where it names the session itself, there is nothing to tell.
+        """
+        return (*range(self._lost), *(self._since if self.handle is not None and self.handle_ages else ()))
+
+    @property
+    def _since(self) -> range:
+        """Turns that were open when the handle came, or have begun since."""
         if self.handle is None or not self.handle_ages:
             return range(min(self.open, default=self.opened), self.opened)
         return range(self._held, self.opened)
@@ -256,6 +270,18 @@ class LiveNormalizer(BaseNormalizer):
             session = Session(session.id, self.session.resumable, self.session.handle)
         self.session = session
         self.answer.add(session)
+
+    def lose(self, error: ErrorEvent) -> None:
+        """The provider refuses to take the session up: it knows nothing of what was said. A new one may begin.
+
+        Args:
+            error: By which it said so.
+        """
+        self.handle, self._whole, self._lost, self._held = None, False, self.opened, self.opened
+        message = f"the session cannot be taken up: {error.message}"
+        self.answer.add(msgspec.structs.replace(error, message=message, code=LOST, fatal=False))
+        self.session = Session(self.session.id)
+        self.answer.add(self.session)
 
     def go_away(self, time_left_ms: int | None) -> None:
         """The server will close the connection."""

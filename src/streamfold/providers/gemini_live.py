@@ -17,9 +17,10 @@ from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from streamfold.events import ErrorEvent, Interrupted, Session, StopReason, Usage
+from streamfold.events import ErrorEvent, Event, Interrupted, Session, StopReason, Usage
 from streamfold.payloads import BadJSON, DepthExceeded, Payload, as_text, compact, read_object
 from streamfold.providers import _usage
+from streamfold.providers._closes import close_error
 from streamfold.providers._errors import provider_error
 from streamfold.providers._live import LiveNormalizer, TurnAnswer
 from streamfold.providers._open_blocks import OpenBlock
@@ -42,6 +43,9 @@ REASONS: Final[Mapping[str, StopReason]] = {
 }
 """What ``turnCompleteReason`` means; of the rest those that hold a word of :data:`REFUSALS` are a refusal, all others
 ``other``."""
+
+REFUSED_BY: Final = frozenset({1007, 1008, 1011})
+"""Close codes by which a handle is refused: one that is unknown or too old, or whose session another socket holds."""
 
 REFUSALS: Final = ("PROHIBITED", "SAFETY", "BLOCKLIST", "UNSAFE", "CELEBRITY", "PEOPLE", "MINORS")
 
@@ -70,6 +74,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         self._fresh = True  # what the model says next is of a turn that has not begun
         self._finished = False  # its words are
         self._told = False  # by the client, of what it sends
+        self._asked_by: str | None = None  # the handle that this connection began with, until it is taken
 
     def _message(self, payload: Payload) -> bool:
         message = read_object(payload, self.answer.max_depth, _HALVES)
@@ -121,8 +126,8 @@ class GeminiLiveNormalizer(LiveNormalizer):
         """The turn of the words that the model speaks.
 
         They come late, after the end of their turn, unless something shows that another one has begun: what the user
-        said, content of the model, an empty ``serverContent`` (newer models begin their turns with one), what the
-        client sent, ``finished`` words, or a new connection.
+        said, or that he has spoken, content of the model, an empty ``serverContent`` (newer models begin their turns
+        with one), what the client sent, ``finished`` words, or a new connection.
         """
         turn = self._turn
         if turn is None or turn.number in self.open or turn.failed or self._fresh or self._finished:
@@ -157,6 +162,19 @@ class GeminiLiveNormalizer(LiveNormalizer):
             self._give_up(turn)
         return self._heard_only
 
+    def disconnected(self, code: int | None = None, reason: str = "") -> list[Event]:
+        """The connection has ended; see :meth:`LiveNormalizer.disconnected`.
+
+        One that ends before its ``setupComplete`` by one of :data:`REFUSED_BY` was refused its handle.
+        """
+        asked_by, self._asked_by = self._asked_by, None
+        if asked_by is None or asked_by != self.handle or code not in REFUSED_BY:
+            return super().disconnected(code, reason)
+        out = self.answer.begin([])
+        self.lose(close_error(code, reason, inside=False))
+        self._forget_connection()
+        return out
+
     def _give_up(self, turn: TurnAnswer) -> None:
         """The end of this turn will never come: what makes it cannot be taken up again."""
         self._end_tracks("user")
@@ -178,6 +196,7 @@ class GeminiLiveNormalizer(LiveNormalizer):
         if turn is not None:  # taken up on another connection: that restores what was said, and generates nothing
             self._give_up(turn)
         self._forget_connection()
+        self._asked_by = None
         self.answer.about = None
         members = _object(value)
         self.tell(Session(id_of(members.get("sessionId")) or self.session.id))
@@ -304,6 +323,12 @@ class GeminiLiveNormalizer(LiveNormalizer):
     def _leave(self, value: Any) -> None:
         self.go_away(_milliseconds(_object(value).get("timeLeft")))
 
+    def _activity(self, value: Any) -> None:
+        """The user began or ceased to speak. What the model says next answers him."""
+        if _object(value).get("voiceActivityType") == "ACTIVITY_END":
+            self._fresh = True
+        self.answer.raw()
+
     def _nothing(self, value: Any) -> None:
         """Means nothing to an answer."""
         self.answer.raw()
@@ -339,6 +364,9 @@ class GeminiLiveNormalizer(LiveNormalizer):
             members = read_object(message, self.answer.max_depth) or {}
         except (BadJSON, DepthExceeded):
             return
+        if "setup" in members:
+            resumption = _either(_object(members["setup"]), "sessionResumption", "session_resumption")
+            self._asked_by = id_of(resumption.get("handle")) or None
         results = _either(members, "toolResponse", "tool_response").get("functionResponses")
         ids = [id_of(_object(result).get("id")) for result in results] if isinstance(results, list) else []
         if ids and self._turn is not None:
@@ -357,7 +385,7 @@ MEMBERS: Final[Mapping[str, Callable[[GeminiLiveNormalizer, Any], None]]] = {
     "usageMetadata": GeminiLiveNormalizer._totals,
     "sessionResumptionUpdate": GeminiLiveNormalizer._resumption,
     "goAway": GeminiLiveNormalizer._leave,
-    "voiceActivity": GeminiLiveNormalizer._nothing,
+    "voiceActivity": GeminiLiveNormalizer._activity,
     "voiceActivityDetectionSignal": GeminiLiveNormalizer._nothing,
 }
 """The members of a message, in the order in which they are read."""

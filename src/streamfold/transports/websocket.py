@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias, Unpack
 
 from streamfold import limits
 from streamfold.errors import LinkError, UsageError
@@ -18,12 +18,40 @@ from streamfold.live_session import LiveSession, SessionSettings, TurnEvent
 from streamfold.providers._closes import meaning_of
 from streamfold.transports._take_up import TAKE_UP, Message, Opening
 
-__all__ = ["LiveConnection", "live"]
+__all__ = ["LiveConnection", "LiveEndHow", "LiveObserver", "live"]
 
 _NORMAL: Final = 1000
 _NO_FRAME: Final = 1006
 _LONGEST_DELAY_S: Final = 8.0
 _OF_A_NOTICE: Final = 2 / 3  # is waited for a turn to end: connecting anew takes its time too
+
+LiveEndHow: TypeAlias = Literal["eof", "cut", "cancel"]
+"""How a connection ended: the server closed it, it broke off or was not to be had, or this side left it."""
+
+
+class LiveObserver(Protocol):
+    """Looks on at one connection: its opening request, the messages both ways, how it ends.
+
+    :class:`streamfold.Recorder` is one.
+    """
+
+    def request(self, method: str, url: str, headers: Iterable[tuple[str, str]]) -> None:
+        """The opening request is about to be sent. All is as it was given, keys included."""
+        ...
+
+    def response(self, status: int, headers: Iterable[tuple[str, str]], http_version: str) -> None:
+        """It was answered: 101, or why not."""
+        ...
+
+    def read(self, data: bytes, *, op: Literal["text", "binary"], sent: bool) -> None:
+        """A message has come, or is about to be sent."""
+        ...
+
+    def end(
+        self, how: LiveEndHow, *, error: str | None = None, code: int | None = None, reason: str | None = None
+    ) -> None:
+        """The connection has ended, with this close code, or by this fault. Once, and after nothing else."""
+        ...
 
 
 def live(
@@ -35,12 +63,13 @@ def live(
     attempts: int = 5,
     delay_s: float = 0.5,
     ping_timeout_s: float | None = 60.0,
+    observer: Callable[[], LiveObserver] | None = None,
     **settings: Unpack[SessionSettings],
 ) -> LiveConnection:
     """A session over a WebSocket, to be used as ``async with streamfold.live(…) as session``.
 
     Args:
-        provider: Whose session it is.
+        provider: Whose session it is; ``auto``: its first messages tell.
         url: Where it is, ``wss://…``.
         opening: What is sent as soon as a connection stands, on each one: ``setup``, ``session.update``, ….
         headers: Of the opening request: the key goes here.
@@ -48,6 +77,8 @@ def live(
             is raised, or what the close means is the end.
         delay_s: How long to wait before the second of them, in seconds; it doubles, to 8 at the most.
         ping_timeout_s: How long a ping may go unanswered, in seconds (some servers take 30); None is no limit.
+        observer: Makes who looks on at a connection, for each of them: ``streamfold.Recordings("folder")`` records
+            them, a file each, which all commands read.
         settings: See :class:`SessionSettings`.
 
     Raises:
@@ -55,13 +86,13 @@ def live(
     """
     return LiveConnection(
         LiveSession(provider, **settings),
-        provider,
         Opening(url, tuple(opening)),
         {"additional_headers": dict(headers or {}), "ping_timeout": ping_timeout_s}
         | {"max_size": settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES)}
         | {"max_queue": limits.MAX_WAITING_MESSAGES},
         attempts,
         delay_s,
+        observer,
     )
 
 
@@ -74,7 +105,9 @@ class LiveConnection:
     holds all that was said, or else before its notice is over; and when the link drops. A turn that was open then has
     ended truncated. Anywhere else the iteration ends with the connection, behind what its close means.
 
-    What was sent since the handle came is not sent again: see :attr:`LiveSession.unsaved`.
+    What was sent since the handle came is not sent again: see :attr:`LiveSession.unsaved`. A handle that is refused is
+    told (a non-fatal ``error`` with the code ``session_lost``, and a ``session`` without a handle), and a connection is
+    made once without it: what was said before is for the caller to say again.
 
     Attributes:
         session: What was said so far: turns, handle.
@@ -84,11 +117,11 @@ class LiveConnection:
     def __init__(
         self,
         session: LiveSession,
-        provider: str,
         opening: Opening,
         options: Mapping[str, Any],
         attempts: int,
         delay_s: float,
+        observe: Callable[[], LiveObserver] | None,
     ) -> None:
         try:
             import websockets.exceptions  # an extra, needed here alone
@@ -102,8 +135,9 @@ class LiveConnection:
         self._foreign: Any
         self._asyncio, self._connect, self._foreign = asyncio, connect, websockets.exceptions
         self._opening, self._options = opening, options
-        self._take_up = TAKE_UP.get(provider)
         self._attempts, self._delay_s = attempts, delay_s
+        self._observe = observe
+        self._observer: LiveObserver | None = None  # of the connection that stands
         self._socket: Any = None
         self._ready: deque[TurnEvent] = deque()
         self._failures = 0  # connections in a row that brought nothing
@@ -151,10 +185,19 @@ class LiveConnection:
         socket, self._socket, self._over, self._lost = self._socket, None, True, False
         self._ready.clear()
         self.session.close()
-        if socket is not None:
-            await socket.close()
+        try:
+            self._hung_up("cancel")
+        finally:
+            if socket is not None:
+                await socket.close()
 
     # -- the inside ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _take_up(self) -> Callable[[Opening, str], Opening] | None:
+        """How another connection takes the session up; None where none can."""
+        provider = self.session.provider
+        return TAKE_UP.get(provider) if isinstance(provider, str) else None
 
     async def _more(self) -> None:
         """Wait for the next message, or for another connection."""
@@ -179,6 +222,7 @@ class LiveConnection:
             await self._take(message)
 
     async def _take(self, message: str | bytes) -> None:
+        self._seen(message)
         events = self.session.feed(message)
         self._ready += events
         if any(event.turn is not None for event in events):
@@ -213,19 +257,20 @@ class LiveConnection:
             return
         self._socket = None
         mine = self._left and code == _NORMAL
+        self._hung_up("cancel" if mine else "cut" if code == _NO_FRAME else "eof", code=code, reason=reason)
+        handle = self.session.resume_handle
         self._ready += self.session.close(None if mine else code, reason)
+        kept = self.session.resume_handle is not None
         again = self._leaving or (code != _NORMAL and meaning_of(code, reason).retryable)
-        again = again and self._failures < self._attempts
-        self._lost = again and self._take_up is not None and self.session.resume_handle is not None
+        again = again and self._failures < self._attempts and kept and self._take_up is not None
+        self._lost = again or (handle is not None and not kept)  # once without the handle that was refused
         self._over = not self._lost
         self._leaving, self._leave_at, self._left = False, None, False
 
     async def _again(self) -> None:
-        """Another connection, by the last handle."""
-        handle = self.session.resume_handle
-        assert self._take_up is not None
-        assert handle is not None
-        opening = self._take_up(self._opening, handle)
+        """Another connection, by the last handle; without one that was refused."""
+        take_up, handle = self._take_up, self.session.resume_handle
+        opening = self._opening if take_up is None or handle is None else take_up(self._opening, handle)
         while not self._over:
             self._failures += 1
             if self._failures > 1:
@@ -238,41 +283,74 @@ class LiveConnection:
                     raise
             else:
                 self._lost = False
-                self.taken_up += 1
+                self.taken_up += handle is not None
                 return
 
     async def _open(self, opening: Opening) -> None:
+        self._begun(opening.url)
         try:
-            socket = await self._connect(opening.url, **self._options)
-        except (self._foreign.InvalidURI, UnicodeError) as fault:
-            raise UsageError("the address is none of a WebSocket") from fault
-        except (OSError, self._foreign.WebSocketException) as fault:
-            raise self._link_error(fault) from fault
-        try:
-            for message in opening.messages:
-                await self._say(socket, message)
-        except BaseException:
-            await socket.close()
+            socket = await self._connected(opening)
+        except BaseException as fault:
+            reason = None if isinstance(fault, self._asyncio.CancelledError) else str(fault)
+            self._hung_up("cancel" if reason is None else "cut", error=reason)
             raise
         if self._over:  # closed by another task, which saw no connection
             await socket.close()
         else:
             self._socket = socket
 
-    async def _say(self, socket: Any, message: Message) -> None:
+    async def _connected(self, opening: Opening) -> Any:
+        """A socket on which everything was said that is said first."""
         try:
-            frame = json.dumps(message) if isinstance(message, dict) else message
-        except (TypeError, ValueError) as fault:
-            raise UsageError(f"a message is an object of JSON, text or bytes: {fault}") from fault
-        if not isinstance(frame, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"a message is an object of JSON, text or bytes, not {type(frame).__name__}")
+            socket = await self._connect(opening.url, **self._options)
+        except (self._foreign.InvalidURI, UnicodeError) as fault:
+            raise UsageError("the address is none of a WebSocket") from fault
+        except self._foreign.InvalidStatus as fault:
+            self._answered(fault.response)
+            raise self._link_error(fault) from fault
+        except (OSError, self._foreign.WebSocketException) as fault:
+            raise self._link_error(fault) from fault
+        try:
+            self._answered(socket.response)
+            for message in opening.messages:
+                await self._say(socket, message)
+        except BaseException:
+            await socket.close()
+            raise
+        return socket
+
+    async def _say(self, socket: Any, message: Message) -> None:
+        frame = _frame_of(message)
+        self._seen(frame, sent=True)
         self.session.sent(message)
         try:
             await socket.send(frame)
-        except UnicodeError as fault:
-            raise UsageError("a message is text that can be encoded as UTF-8") from fault
         except (OSError, self._foreign.WebSocketException) as fault:
             raise self._link_error(fault) from fault
+
+    # -- who looks on -------------------------------------------------------------------------------------------------
+
+    def _begun(self, url: str) -> None:
+        if self._observe is not None:
+            self._observer = self._observe()
+            self._observer.request("GET", url, self._options["additional_headers"].items())
+
+    def _answered(self, response: Any) -> None:
+        if self._observer is not None:
+            self._observer.response(response.status_code, response.headers.raw_items(), "HTTP/1.1")
+
+    def _seen(self, message: str | bytes, *, sent: bool = False) -> None:
+        if self._observer is None:
+            return
+        if isinstance(message, str):
+            self._observer.read(message.encode(), op="text", sent=sent)
+        else:
+            self._observer.read(message, op="binary", sent=sent)
+
+    def _hung_up(self, how: LiveEndHow, **what: Any) -> None:
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.end(how, **what)
 
     def _link_error(self, fault: Any) -> LinkError:
         """What the library raised, as ours."""
@@ -281,6 +359,19 @@ class LiveConnection:
             return LinkError(" ".join(filter(None, (f"the connection closed: {code}", reason))), code)
         status = fault.response.status_code if isinstance(fault, self._foreign.InvalidStatus) else None
         return LinkError(f"no connection: {str(fault) or type(fault).__name__}", status)
+
+
+def _frame_of(message: Message) -> str | bytes:
+    """What goes out: of a text frame the text, of a binary one the bytes."""
+    try:
+        frame = json.dumps(message) if isinstance(message, dict) else message
+        if isinstance(frame, str):
+            frame.encode()
+    except (TypeError, ValueError) as fault:  # one of them is UnicodeError
+        raise UsageError(f"a message is an object of JSON, text in UTF-8 or bytes: {fault}") from fault
+    if not isinstance(frame, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"a message is an object of JSON, text or bytes, not {type(frame).__name__}")
+    return frame
 
 
 def _close_of(fault: Any) -> tuple[int, str]:
