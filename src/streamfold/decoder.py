@@ -174,6 +174,7 @@ class StreamDecoder:
     _status: int | None = None  # of HTTP, if it said that something was wrong
     _retry_after_ms: int | None = None  # and what it asked for
     _request_id: str | None = None  # by which the provider finds it again
+    _code: str | None = None  # its word for what went wrong
     _why: ErrorEvent | None = None  # it broke off, in the words of who held it
     _alike: str | None = None  # whose payloads these look like, if they mean nothing to who should read them
     _seen = False  # whether a payload was read
@@ -401,6 +402,7 @@ class StreamDecoder:
         retry_after_ms: int | None = None,
         request_id: str | None = None,
         framing: str = "auto",
+        code: str | None = None,
     ) -> None:
         """What the head of the response said of the bytes that come.
 
@@ -409,8 +411,10 @@ class StreamDecoder:
             retry_after_ms: How long to wait, in milliseconds.
             request_id: By which the provider finds the request again.
             framing: How they are framed, if nobody has said it and none has come.
+            code: The provider's word for what went wrong, where the body has none.
         """
         self._status, self._retry_after_ms, self._request_id = status, retry_after_ms, request_id
+        self._code = code
         if framing != "auto" and self._framing == "auto" and self._parser is None:
             self._framing = framing
             self._expect(framing)
@@ -890,7 +894,7 @@ class StreamDecoder:
             error = self._why
         if error.request_id is None and self._request_id is not None:
             error = msgspec.structs.replace(error, request_id=self._request_id)
-        return error if self._status is None else with_status(error, self._status, self._retry_after_ms)
+        return error if self._status is None else with_status(error, self._status, self._retry_after_ms, self._code)
 
     def _why_none(self) -> ErrorEvent | None:
         """What is to be said of an answer that did not even begin, besides that it has no end."""

@@ -16,7 +16,7 @@ from streamfold.client import aopen_stream, open_stream
 from streamfold.recording.files import Recorder
 from streamfold.testing import ReplayServer
 from tests.replay.conftest import RECORDINGS
-from tests.replay.test_server import RESPONSES, STEPS, with_event_ids
+from tests.replay.test_server import PATHS, RESPONSES, STEPS, with_event_ids
 
 QUICK: Any = {"delay_s": 0.0, "attempts": 2}
 RUNS = {
@@ -91,6 +91,37 @@ def test_every_fault_is_one_typed_error_in_its_time(
     assert [event.type for event in events].count("error") == 1
     assert (last.kind, last.code, last.status) == error
     assert not answer.tool_calls
+
+
+AT_ANY: dict[str, tuple[dict[str, Any], set[tuple[str, str | None]]]] = {
+    # fault -> settings of the client, and kind and code of the error; the word for a refusal is the surface's own
+    "cut=event:1": ({}, {("transport", "broken_off")}),
+    "reset=event:1": ({}, {("transport", "broken_off")}),
+    "end=event:1": ({}, {("truncated", None)}),
+    "garbage=event:1": ({}, {("protocol", "bad_json"), ("protocol", "malformed"), ("protocol", "checksum")}),
+    "stall=event:1": ({"idle_timeout_s": 0.1}, {("transport", "idle_timeout")}),
+    "first-byte=9": ({"first_byte_timeout_s": 0.1}, {("transport", "first_byte_timeout")}),
+    "error=429": ({}, set()),
+    "error=529": ({}, set()),
+}
+
+
+@pytest.mark.parametrize("surface", PATHS)
+def test_faults_are_those_of_every_surface(server: ReplayServer, surface: str) -> None:
+    with httpx2.Client() as client:
+        for fault, (settings, errors) in AT_ANY.items():
+            headers = {"streamfold-fault": fault}
+            if surface == "anthropic":  # another of its recordings ends in an error by itself
+                headers["streamfold-recording"] = "anthropic-thinking-tool-use"
+            provider: Any = "ollama" if surface == "ollama" else "auto"
+            events, answer = told(server, PATHS[surface], headers=headers, client=client, provider=provider, **settings)
+            last = events[-1]
+            assert last.type == "error", fault
+            assert not answer.tool_calls, fault
+            if errors:
+                assert (last.kind, last.code) in errors, fault
+            else:
+                assert (last.kind, last.status, last.retryable) == ("provider", int(fault[-3:]), True), fault
 
 
 def test_what_was_cancelled_ends_so(tmp_path: Path) -> None:

@@ -311,6 +311,9 @@ def test_errors_are_worded_as_the_surface_does(client: httpx2.Client, server: Re
     assert error(f"{GENERATE}?alt=sse", 503)["error"]["status"] == "UNAVAILABLE"
     assert error(GENERATE, 503)[0]["error"]["code"] == 503
     assert error("/v2/chat", 500).keys() == {"message"}
+    assert error("/model/m/converse-stream", 429).keys() == {"message"}
+    refused = post(client, server, "/model/m/converse-stream", "error=429")
+    assert refused.headers["x-amzn-errortype"] == "ThrottlingException"
 
 
 def test_the_first_byte_comes_late(client: httpx2.Client, server: ReplayServer) -> None:

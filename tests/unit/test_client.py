@@ -207,6 +207,15 @@ REFUSALS: dict[str, tuple[list[Act], dict[str, Any]]] = {
         refusal(400, b'{"code":"invalid-argument","error":"Incorrect API key"}'),
         {"code": "invalid-argument", "status": 400, "retryable": False, "message": "Incorrect API key"},
     ),
+    "AWS": (
+        refusal(
+            429,
+            b'{"message":"Too many tokens"}',
+            "x-amzn-requestid: req_a",
+            "x-amzn-errortype: ThrottlingException:http://internal.amazon.com/coral/com.amazon.bedrock/",
+        ),
+        {"code": "ThrottlingException", "status": 429, "retryable": True, "request_id": "req_a"},
+    ),
     "in milliseconds": (
         refusal(429, OPENAI.replace(b"invalid_api_key", b"rate_limit_exceeded"), "retry-after-ms: 1500.0"),
         {"retryable": True, "retry_after_ms": 1500},

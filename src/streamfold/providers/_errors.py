@@ -70,14 +70,17 @@ def error_body(payload: Members) -> ErrorEvent | None:
     return None
 
 
-def with_status(error: ErrorEvent, status: int, retry_after_ms: int | None) -> ErrorEvent:
+def with_status(error: ErrorEvent, status: int, retry_after_ms: int | None, code: str | None = None) -> ErrorEvent:
     """The error of a response whose HTTP status said so before its body did.
 
     Args:
         error: What the body says.
         status: 400 or more.
         retry_after_ms: What the response's headers ask for.
+        code: The word that they have for it, which counts where the body has none.
     """
+    if code is not None and error.code in (None, str(status)):
+        error = msgspec.structs.replace(error, code=code)
     may_pass = (status in _RETRYABLE_STATUS or status >= 500) and error.code not in _FINAL_CODE
     return msgspec.structs.replace(
         error,

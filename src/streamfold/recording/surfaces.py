@@ -21,6 +21,7 @@ __all__ = [
     "Run",
     "asked",
     "error_body",
+    "error_headers",
     "only_streams",
     "session_surfaces",
     "stream_headers",
@@ -91,7 +92,7 @@ def _ollama(status: int, message: str) -> Any:
 
 
 def _aws(status: int, message: str) -> Any:
-    return {"message": message, "__type": _words(status).aws}
+    return {"message": message}
 
 
 # -- endpoints --------------------------------------------------------------------------------------------------------
@@ -269,6 +270,11 @@ def stream_headers(endpoint: Endpoint, framing: str, request_id: str) -> list[tu
         kind = "text/event-stream"
     name = _REQUEST_ID.get(endpoint.surface)
     return [("content-type", kind), *endpoint.headers, *([(name, request_id)] if name else [])]
+
+
+def error_headers(endpoint: Endpoint, status: int) -> dict[str, str]:
+    """What the head of an error says of it, beside Retry-After."""
+    return {"x-amzn-errortype": _words(status).aws} if endpoint.error is _aws else {}
 
 
 def error_body(endpoint: Endpoint, status: int, message: str, *, array: bool = False) -> bytes:

@@ -35,6 +35,7 @@ FRAMING_OF: Final[Mapping[str, str]] = {
     "application/jsonl": "jsonl",
 }
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-goog-request-id")
+_ERROR_TYPE: Final = "x-amzn-errortype"  # AWS: ``ThrottlingException``, perhaps a colon and an address behind it
 _NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
 
@@ -256,7 +257,9 @@ class Course:
     def _after_refusal(self, body: bytes) -> list[Event]:
         """The status says that there is no answer, or none this time."""
         assert self.head is not None
-        said = (self.head.status, _wait_asked_ms(self.head.headers), _request_id(self.head))
+        headers = self.head.headers
+        code = headers.get(_ERROR_TYPE, "").partition(":")[0] or None
+        said = (self.head.status, _wait_asked_ms(headers), _request_id(self.head), "auto", code)
         judge = StreamDecoder(self._provider)
         judge.came_with(*said)
         error = [*judge.feed(body), *judge.close()][-1]

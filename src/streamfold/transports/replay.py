@@ -35,6 +35,7 @@ from streamfold.recording.surfaces import (
     Run,
     asked,
     error_body,
+    error_headers,
     only_streams,
     session_surfaces,
     stream_headers,
@@ -634,7 +635,7 @@ def _refusal(
 ) -> Response:
     array = endpoint.surface == "gemini" and request is not None and request.query_params.get("alt") != "sse"
     body = error_body(endpoint, status, message, array=array)
-    return Response(body, status, headers, media_type="application/json")
+    return Response(body, status, error_headers(endpoint, status) | (headers or {}), media_type="application/json")
 
 
 def _json(body: bytes) -> Any:
