@@ -953,6 +953,24 @@ def test_totals(given: list[Payload], told: list[Any], with_text: bool) -> None:
     assert [event for event in events if event.type == "usage"] == told
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [{}, {"serviceTier": "standard"}, {"trafficType": "ON_DEMAND"}, {"new": ' a:  b, "c" '}, {" new": {"x y": [1]}}],
+)
+@pytest.mark.parametrize("indent", [None, 0, 2, "\t"])
+@pytest.mark.parametrize("hot", [True, False], ids=["short", "general"])
+def test_totals_come_on_one_line_and_whole(beside: Payload, indent: Any, hot: bool) -> None:
+    counts = [{"promptTokenCount": 7, "candidatesTokenCount": n, "totalTokenCount": 7 + n} for n in range(1, 4)]
+    given = [{**count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 7}], **beside} for count in counts]
+    made = GeminiGenerateContentNormalizer()
+    made.hot = hot
+    chunks = [gemini({"text": "a"}, usage=totals, top=GEMINI_NAMES) for totals in given]
+    events = [event for chunk in chunks for event in made.feed([json.dumps(chunk, indent=indent).encode()])]
+    told = [event.raw for event in events if isinstance(event, streamfold.Usage)]
+    between = (", ", ": ") if indent is None else (",", ":")
+    assert told == [json.dumps(totals, separators=between) for totals in given]
+
+
 @pytest.mark.parametrize("members", [None, {}], ids=["null", "empty"])
 def test_totals_that_say_nothing(members: Any) -> None:
     chunk = {**gemini({"text": "b"}), "usageMetadata": members}

@@ -142,8 +142,12 @@ class OpenReasoning(OpenBlock):
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""
-        parts = tuple([text for part in self.parts if (text := part.text())])
-        text = parts[0] if len(parts) == 1 else "\n\n".join(parts)
+        if len(self.parts) == 1:
+            text = self.parts[0].text()
+            parts: tuple[str, ...] = (text,) if text else ()
+        else:
+            parts = tuple([text for part in self.parts if (text := part.text())])
+            text = parts[0] if len(parts) == 1 else "\n\n".join(parts)
         return ReasoningBlock(
             self.index,
             text,
@@ -153,7 +157,7 @@ class OpenReasoning(OpenBlock):
             self.redacted,
             self.choice,
             complete,
-            self.json_meta(),
+            compact(self.meta) if self.meta else None,
         )
 
 

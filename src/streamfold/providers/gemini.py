@@ -73,7 +73,7 @@ _LEVELS: Final = 9  # that these chunks nest at most
 
 # -- chunks of one part, of text or of a call whose arguments come by path: nearly all there are -----------------------
 # These structs admit nothing but what is named, so that whatever they refuse is read the general way, and nothing in
-# what they admit can nest but the totals. gc=False: they hold no cycle and are dropped at once.
+# what they admit can nest but the totals and the ratings. gc=False: they hold no cycle and are dropped at once.
 
 
 class _Leaf(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
@@ -108,11 +108,17 @@ class _Nothing(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     pass
 
 
+class _Rating(msgspec.Struct, gc=False):
+    """Of what it says, a plain end has no use."""
+
+
 class _HotCandidate(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
     content: _HotContent
     finish_reason: str | None = None
     index: int = 0
     grounding_metadata: _Nothing | None = None  # what most chunks of an answer with search say
+    safety_ratings: tuple[_Rating, ...] | None = None
+    finish_message: str | None = None
 
 
 class _HotChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
@@ -124,6 +130,7 @@ class _HotChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="ca
 
 
 _UNSET: Final = msgspec.UNSET
+_LF: Final = 10
 _ABSENT: Final = msgspec.Raw()
 _HOT: Final = msgspec.json.Decoder(_HotChunk).decode
 
@@ -174,17 +181,35 @@ class _OfText(msgspec.Struct, gc=False, rename="camel"):
     modality: Literal["TEXT"]
 
 
-class _PlainTotals(msgspec.Struct, gc=False, kw_only=True, rename="camel"):
-    """Totals of text alone that say all there is to say: what most chunks bring."""
+class _TextAlone(_OfText, gc=False, forbid_unknown_fields=True, rename="camel"):
+    token_count: _Tokens = None
 
+
+class _PlainCounts(msgspec.Struct, gc=False, kw_only=True, rename="camel"):
     prompt_token_count: _Tokens = None
     candidates_token_count: _Tokens = None
     total_token_count: Annotated[int, msgspec.Meta(ge=0)]
     cached_content_token_count: _Tokens = None
-    prompt_tokens_details: tuple[_OfText] | None = None
-    candidates_tokens_details: tuple[_OfText] | None = None
     tool_use_prompt_token_count: _Tokens = None
     thoughts_token_count: _Tokens = None
+
+
+class _PlainTotals(_PlainCounts, gc=False, kw_only=True, rename="camel"):
+    """Totals of text alone that say all there is to say: what most chunks bring."""
+
+    prompt_tokens_details: tuple[_OfText] | None = None
+    candidates_tokens_details: tuple[_OfText] | None = None
+
+
+class _WordlessTotals(_PlainCounts, gc=False, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """The same where no text can hold a blank."""
+
+    prompt_tokens_details: tuple[_TextAlone] | None = None
+    candidates_tokens_details: tuple[_TextAlone] | None = None
+    tool_use_prompt_tokens_details: tuple[_TextAlone] | None = None
+    cache_tokens_details: tuple[_TextAlone] | None = None
+    service_tier: Literal["standard", "flex", "priority", None] = None
+    traffic_type: Literal["ON_DEMAND", "PROVISIONED_THROUGHPUT", None] = None
 
 
 _HALVES: Final = ("text", "stringValue")
@@ -193,6 +218,7 @@ _TOTALS: Final = Reader(_Totals)
 _DECODE: Final = _CHUNK.decode
 _COUNT: Final = _TOTALS.decode
 _PLAIN_COUNT: Final = msgspec.json.Decoder(_PlainTotals).decode
+_WORDLESS_COUNT: Final = msgspec.json.Decoder(_WordlessTotals).decode
 _COUNTED: Final = tuple(name for name in _Totals.__struct_fields__ if name.endswith("_count"))
 
 
@@ -204,24 +230,19 @@ class _OpenCandidate:
     block: OpenBlock | None = None  # of text or thoughts, that a part may go on
     pieces: Pieces
     say: Say  # what makes an event of a piece of it
-    thought = False  # whether it is one
+    thought: bool | None = None  # whether it is one; None where no block is open
     marks: list[Members] | None = None  # of that block: its parts that carry more than text
     call: OpenCall | None = None  # whose arguments come by path
     arguments: ArgumentsByPath | None = None
     code_call: str | None = None  # id of the code that ran last
     sources: Sources | None = None
     # how long the block's text is, as far as its pieces were joined
-    _joined = 0
-    _length = 0
+    joined = 0
+    joined_length = 0
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.texts: list[OpenBlock] = []
-
-    def begin(self, block: OpenBlock, pieces: Pieces, say: Say) -> OpenBlock:
-        self.block, self.pieces, self.say, self.thought = block, pieces, say, type(block) is OpenReasoning
-        self.marks, self._joined, self._length = None, 0, 0
-        return block
 
     def next_argument(self, candidate: _HotCandidate, piece: _CallPiece) -> ToolCallDelta | None:
         """What the chunk adds to the arguments of the open call, if it says no more than a piece of a string."""
@@ -249,9 +270,9 @@ class _OpenCandidate:
     def length(self) -> int:
         """Of the open block's text, in code points; linear over all askings."""
         full = self.pieces.full
-        self._length += sum(map(len, full[self._joined :]))
-        self._joined = len(full)
-        return self._length + sum(map(len, self.pieces.tail))
+        self.joined_length += sum(map(len, full[self.joined :]))
+        self.joined = len(full)
+        return self.joined_length + sum(map(len, self.pieces.tail))
 
 
 class GeminiGenerateContentNormalizer(BaseNormalizer):
@@ -288,10 +309,12 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         See :data:`More`; but a chunk that brings new totals too, or turns from thoughts to text, adds more events. A
         chunk that is read and says more waits for :meth:`_mean`.
         """
-        answer, flow, calling = self.answer, self._flowing, self._calling
+        answer, calling = self.answer, self._calling
+        flow = self._flowing or self._ready_to_flow()
         named = answer.id is not None and answer.model is not None
-        out, spans, last = answer.out, answer.spans, self._totals
-        tail = [] if flow is None else flow.pieces.tail
+        out, spans, surplus = answer.out, answer.spans, 0
+        last, known, merged = self._totals, answer.usage, None
+        tail = [] if flow is None or flow.block is None else flow.pieces.tail
         for payload in payloads:
             if type(payload) is not bytes:
                 break
@@ -308,6 +331,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                     or part.thought is not None
                     or (call.args is not None and depth_exceeds(payload, answer.max_depth))
                     or memoryview(totals).nbytes >= self._shallow
+                    or candidate.safety_ratings is not None
                 ):
                     break
                 if (
@@ -330,39 +354,57 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 or part.thought_signature is not None
                 or candidate.index != flow.index
                 or (candidate.grounding_metadata is not None and flow.sources is None)
+                or (candidate.safety_ratings is not None and depth_exceeds(payload, answer.max_depth))
                 or (not named and self._names(chunk))
             ):
-                if memoryview(totals).nbytes < self._shallow:  # else they may nest too deep
+                if not depth_exceeds(payload, answer.max_depth):
                     self._ahead = chunk
                 break
             turns = (part.thought is True) is not flow.thought
-            if turns and answer.is_full(0):
-                break
-            usage = None
+            news = None
             if totals != last and totals != _ABSENT:
-                usage = self._plain_usage(totals)
-                if usage is None:
+                news = _plain_usage(totals, self._shallow, lines=payload[1] == _LF)
+                if news is None:
                     break
-                last = totals
-            before = len(out)
+            elif not turns:
+                tail.append(piece)
+                add(flow.say(piece))
+                continue
+            count = 1
             if turns:
-                self._turn_to(flow, thought=not flow.thought)
+                if answer.is_full(0):
+                    break
+                if len(tail) > MANY:
+                    flow.pieces.roll()
+                count += 2 if flow.thought or (flow.thought is False and flow.sources is None) else 1
+                self._turn_to(flow, thought=part.thought is True)
                 self._flowing, tail = flow, flow.pieces.tail
             tail.append(piece)
-            if len(tail) > MANY:
-                flow.pieces.roll()
-                tail = flow.pieces.tail
             add(flow.say(piece))
-            if usage is not None and usage != answer.usage:
-                answer.usage = usage
-                add(usage)
-            count = len(out) - before
-            if count != 1:
-                spans.append((before, count))
-                answer.surplus += count - 1
+            if news is not None:
+                last, merged = totals, news.raw
+                if news != known:
+                    known = answer.usage = news
+                    add(news)
+                    count += 1
+            if count > 1:
+                spans.append((len(out) - count, count))
+                surplus += count - 1
         else:
             payload = END
+        if surplus:
+            answer.surplus += surplus
+        if merged is not None:
+            self._totals, self._merged = last, merged
+        if len(tail) > MANY:
+            assert flow is not None
+            flow.pieces.roll()
         return payload
+
+    def _ready_to_flow(self) -> _OpenCandidate | None:
+        """The only candidate of most answers, if text may go on there, or begin."""
+        state = self._candidates.get(0)
+        return state if state is not None and (state.block is None or not state.block.half) else None
 
     def _names(self, chunk: _HotChunk) -> bool:
         """Whether the chunk names what has no name yet: old streams name neither, Vertex not always both."""
@@ -407,6 +449,9 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             self._sources(state)
         if candidate.finish_reason:
             self._finish(state, candidate.finish_reason)
+            explained = candidate.finish_message or candidate.safety_ratings
+            if explained and answer.stops[state.index].reason != "end":
+                answer.raw(name="finishReason")
             answer.meant = True
         totals = chunk.usage_metadata
         if totals != self._totals and totals != _ABSENT:
@@ -535,18 +580,26 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         self.answer.raw(index=block.index, name=next(iter(mark)))
 
     def _turn_to(self, state: _OpenCandidate, *, thought: bool) -> OpenBlock:
-        self._leave(state)
+        answer, block = self.answer, state.block
+        self._flowing = None
+        if block is not None and (state.thought or state.sources is None):
+            answer.close(block)
+        if state.marks is not None or state.joined:
+            state.marks, state.joined, state.joined_length = None, 0, 0
+        state.thought = thought
         if thought:
-            reasoning = self.answer.open_reasoning(state.index)
-            pieces = reasoning.parts[reasoning.part(0)]
-            return state.begin(reasoning, pieces, partial(ReasoningDelta, reasoning.index))
-        text = self.answer.open_text("text", state.index)
-        state.texts.append(text)
-        return state.begin(text, text, partial(TextDelta, text.index))
+            block = answer.open_reasoning(state.index)
+            state.pieces, state.say = block.parts[block.part(0)], partial(ReasoningDelta, block.index)
+        else:
+            state.pieces = block = answer.open_text("text", state.index)
+            state.say = partial(TextDelta, block.index)
+            state.texts.append(block)
+        state.block = block
+        return block
 
     def _leave(self, state: _OpenCandidate) -> None:
         """Another kind of part comes: the text is whole, unless its sources may still be told."""
-        block, state.block, self._flowing = state.block, None, None
+        block, state.block, state.thought, self._flowing = state.block, None, None, None
         if block is not None and (state.sources is None or type(block) is OpenReasoning):
             self.answer.close(block)
 
@@ -807,29 +860,12 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
 
     def _report(self, totals: msgspec.Raw) -> None:
         """Totals that are other than the last; what says no total of its own (Vertex) adds to what is known."""
-        plain = self._plain_usage(totals)
+        plain = _plain_usage(totals, self._shallow, lines=False)
         if plain is not None:
+            self._totals, self._merged = totals, plain.raw
             self.answer.report(plain)
         elif is_given(totals):
             self._report_more(totals)
-
-    def _plain_usage(self, totals: msgspec.Raw) -> Usage | None:
-        """Totals as most chunks bring them, of text alone and complete; None for all others."""
-        try:
-            read = _PLAIN_COUNT(totals)
-            text = _on_one_line(totals)
-        except DECODE_ERRORS:
-            return None
-        if len(text) >= self._shallow:  # they may nest too deep
-            return None
-        self._totals, self._merged = totals, text
-        tokens_in, tokens_out = read.prompt_token_count, read.candidates_token_count
-        thoughts, tools = read.thoughts_token_count, read.tool_use_prompt_token_count
-        if tools is not None:
-            tokens_in = (tokens_in or 0) + tools
-        if thoughts is not None:
-            tokens_out = (tokens_out or 0) + thoughts
-        return Usage(tokens_in, tokens_out, read.total_token_count, thoughts, read.cached_content_token_count, raw=text)
 
     def _report_more(self, totals: msgspec.Raw) -> None:
         """All other totals."""
@@ -845,10 +881,32 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         self.answer.report(_usage_of(read, text))
 
 
-def _on_one_line(totals: msgspec.Raw) -> JSONText:
-    """The totals as they came, without line ends."""
-    text = JSONText(totals, "utf-8")
-    return JSONText(msgspec.json.format(totals, indent=-1).decode()) if "\n" in text or "\r" in text else text
+def _plain_usage(totals: msgspec.Raw, shallow: int, *, lines: bool) -> Usage | None:
+    """Totals as most chunks bring them, of text alone and complete; None for all others, and where they may be deep.
+
+    ``lines``: they are laid out over lines, as in JSON arrays. Where no blank can be part of a text all blanks are
+    layout, and to drop them takes a sixth of the time of writing the totals anew.
+    """
+    try:
+        if lines:
+            read: _PlainCounts = _WORDLESS_COUNT(totals)
+            text = JSONText(bytes(totals).translate(None, _BLANKS), "utf-8")
+        else:
+            read = _PLAIN_COUNT(totals)
+            text = JSONText(totals, "utf-8")
+    except DECODE_ERRORS:
+        return _plain_usage(totals, shallow, lines=False) if lines else None
+    if len(text) >= shallow:
+        return None
+    if not lines and ("\n" in text or "\r" in text):
+        text = JSONText(msgspec.json.format(totals, indent=-1), "utf-8")
+    tokens_in, tokens_out = read.prompt_token_count, read.candidates_token_count
+    thoughts, tools = read.thoughts_token_count, read.tool_use_prompt_token_count
+    if tools is not None:
+        tokens_in = (tokens_in or 0) + tools
+    if thoughts is not None:
+        tokens_out = (tokens_out or 0) + thoughts
+    return Usage(tokens_in, tokens_out, read.total_token_count, thoughts, read.cached_content_token_count, raw=text)
 
 
 PARTS: Final[Mapping[str, Callable[[GeminiGenerateContentNormalizer, _OpenCandidate, Members, Any], None]]] = {
@@ -922,6 +980,7 @@ def _counted(value: Any) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
+_BLANKS: Final = b" \t\r\n"
 _AUDIO: Final = ("AUDIO", 4)  # enum-encoding=int
 _IMAGE: Final = ("IMAGE", 2)
 
