@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tests.wires import INTERACTIONS
 from tests.wires_realtime import REALTIME_WIRES
 
 Frame = dict[str, Any]
@@ -105,5 +106,25 @@ LYRIA: Final[dict[str, list[Frame]]] = {
     ],
 }
 
-LIVE_WIRES: Final[dict[str, dict[str, list[Frame]]]] = {"gemini-live": GEMINI_LIVE, "lyria": LYRIA, **REALTIME_WIRES}
+
+def _over_a_websocket(stream: list[Frame], size: int) -> list[Frame]:
+    """Interactions: events one by one, or so many in a message; the connection is told of first."""
+    if size == 1:
+        return [{"event_type": "interaction.connected"}, *stream]
+    batches = [{"events": stream[at : at + size]} for at in range(0, len(stream), size)]
+    return [{"event_type": "interaction.connected"}, *batches, {"event_type": "reconnection_required"}]
+
+
+INTERACTIONS_LIVE: Final[dict[str, list[Frame]]] = {
+    f"{name}, {size} a message": _over_a_websocket(stream, size)
+    for name, stream in INTERACTIONS.items()
+    for size in (1, 3)
+}
+
+LIVE_WIRES: Final[dict[str, dict[str, list[Frame]]]] = {
+    "gemini-live": GEMINI_LIVE,
+    "gemini": INTERACTIONS_LIVE,
+    "lyria": LYRIA,
+    **REALTIME_WIRES,
+}
 """Provider -> its sessions."""
