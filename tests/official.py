@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["anthropic", "genai", "openai"]
+__all__ = ["anthropic", "genai", "openai", "openai_chat"]
 
 
 class _Later:
@@ -23,3 +23,4 @@ class _Later:
 anthropic: Any = _Later("anthropic")
 genai: Any = _Later("google.genai")
 openai: Any = _Later("openai")
+openai_chat: Any = _Later("openai.lib.streaming.chat")  # its package does not load it

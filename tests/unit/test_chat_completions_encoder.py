@@ -53,7 +53,7 @@ from streamfold.relay.app import chat_completions_response
 from streamfold.testing import ReplayServer
 from tests.conftest import ROOT
 from tests.evidence import cut, every_capture
-from tests.official import openai
+from tests.official import openai, openai_chat
 
 RECORDINGS = sorted(path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix != ".md")
 TOLD_AS: dict[StopReason | None, StopReason | None] = {  # reasons that the dialect has no word for
@@ -451,7 +451,7 @@ def route() -> Iterator[tuple[str, list[str]]]:
 def test_a_route_through_the_official_client(route: tuple[str, list[str]], path: Path) -> None:
     url, closed = route
     one = fold([path.read_bytes()])
-    state = openai.lib.streaming.chat.ChatCompletionStreamState()
+    state = openai_chat.ChatCompletionStreamState()
     reasoning, failed = "", None
     with (
         openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client,
@@ -520,7 +520,7 @@ def test_both_clients_read_it_cut_anywhere(route: tuple[str, list[str]], tmp_pat
             assert list(differences(one, stream.snapshot())) == []
             with openai.OpenAI(base_url=server.openai_url, api_key="none") as client:
                 pieces = list(client.chat.completions.create(**asked, messages=[]))
-            state = openai.lib.streaming.chat.ChatCompletionStreamState()
+            state = openai_chat.ChatCompletionStreamState()
             for piece in pieces:
                 state.handle_chunk(piece)
             message = state.current_completion_snapshot.choices[0].message
