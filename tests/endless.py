@@ -1,13 +1,16 @@
 """Streams that grow for ever, or for long, each read in a process of its own: how it ended, and how far memory grew.
 
-    python -m tests.endless NAME
+    echo NAME | python -m tests.endless
 
-prints one line of JSON. What is generated is generated lazily: whatever memory grows by, the reading holds.
+prints one line of JSON for each name. What is generated is generated lazily: whatever memory grows by, the reading
+holds. The process is a fork, whose memory is counted from what it was born with.
 """
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -115,6 +118,7 @@ ITEM = json.dumps(gemini({"text": "Hel"}), indent=2).encode()  # in the vendor's
 STRING = function_call(None, leaf("$.a", "word ", more=True), willContinue=True)
 LIST = b"[" + json.dumps(chat({"content": "Hel"})).encode()
 NO_RAW = {"raw": "none"}
+MANY = 20_000
 
 STREAMS: dict[str, Stream] = {
     # a frame that never ends
@@ -156,14 +160,14 @@ STREAMS: dict[str, Stream] = {
     "a million frames, auto": Stream(lambda: of(10 * MIB, b"data: {}\n\n"), "auto", NO_RAW),
     "a million items": Stream(lambda: after(LIST, of(3 * MIB, b",{}")), settings=NO_RAW),
     "a million items of Gemini's": Stream(
-        lambda: after(b"[" + ITEM, of(24 * MIB, b"\n,\r\n{\n}")), "gemini", {"raw": "none"}
+        lambda: after(b"[" + ITEM, of(7 * MIB, b"\n,\r\n{\n}")), "gemini", {"raw": "none"}
     ),
-    "64 MiB of text in Gemini's items": Stream(lambda: after(b"[" + ITEM, of(64 * MIB, b"\n,\r\n" + ITEM)), "gemini"),
-    "64 MiB of text, gemini": Stream(lambda: after(GEMINI, of(64 * MIB, sse([gemini({"text": "word "})]))), "gemini"),
-    "64 MiB of totals, gemini": Stream(
+    "32 MiB of text in Gemini's items": Stream(lambda: after(b"[" + ITEM, of(32 * MIB, b"\n,\r\n" + ITEM)), "gemini"),
+    "32 MiB of text, gemini": Stream(lambda: after(GEMINI, of(32 * MIB, sse([gemini({"text": "word "})]))), "gemini"),
+    "32 MiB of totals, gemini": Stream(
         lambda: after(
             GEMINI,
-            of(64 * MIB, b"".join(sse([gemini(usage={"totalTokenCount": n})]) for n in (1, 2))),
+            of(32 * MIB, b"".join(sse([gemini(usage={"totalTokenCount": n})]) for n in (1, 2))),
         ),
         "gemini",
     ),
@@ -173,23 +177,23 @@ STREAMS: dict[str, Stream] = {
         ),
         "gemini",
     ),
-    "64 MiB of text, interactions": Stream(
-        lambda: after(INTERACTIONS, of(64 * MIB, sse([step_delta(0, "text", text="word ")]))), "gemini"
+    "32 MiB of text, interactions": Stream(
+        lambda: after(INTERACTIONS, of(32 * MIB, sse([step_delta(0, "text", text="word ")]))), "gemini"
     ),
     "event ids without end, interactions": Stream(
         lambda: (sse([{**step_delta(0, "text", text="Hel"), "event_id": f"e{n}" * 20}]) for n in range(50_000)),
         "gemini",
     ),
     "many raw events": Stream(lambda: after(CHAT, of(3 * MIB, b"data: {}\n\n"))),
-    "64 MiB of text": Stream(lambda: after(CHAT, of(64 * MIB, sse([chat({"content": "word "})])))),
-    "64 MiB of text, anthropic": Stream(
-        lambda: after(HEADS["anthropic"], of(64 * MIB, sse([text_delta("word ")], names=True))), "anthropic"
+    "32 MiB of text": Stream(lambda: after(CHAT, of(32 * MIB, sse([chat({"content": "word "})])))),
+    "32 MiB of text, anthropic": Stream(
+        lambda: after(HEADS["anthropic"], of(32 * MIB, sse([text_delta("word ")], names=True))), "anthropic"
     ),
-    "64 MiB of pings": Stream(
-        lambda: after(HEADS["anthropic"], of(64 * MIB, sse([{"type": "ping"}], names=True))), "anthropic", NO_RAW
+    "32 MiB of pings": Stream(
+        lambda: after(HEADS["anthropic"], of(32 * MIB, sse([{"type": "ping"}], names=True))), "anthropic", NO_RAW
     ),
-    "64 MiB that nobody knows": Stream(
-        lambda: after(HEADS["anthropic"], of(64 * MIB, sse([{"type": "brand_new", "x": "y" * 99}], names=True))),
+    "32 MiB that nobody knows": Stream(
+        lambda: after(HEADS["anthropic"], of(32 * MIB, sse([{"type": "brand_new", "x": "y" * 99}], names=True))),
         "anthropic",
     ),
     "holes in the numbers": Stream(
@@ -202,12 +206,21 @@ STREAMS: dict[str, Stream] = {
     ),
     "payloads after the end": Stream(lambda: after(ANSWERS["openai-chat"], endless(b"data: {}\n\n"))),
     # blocks
+    "a million calls": Stream(lambda: calls("anthropic", 1_000_000), "anthropic", NO_RAW),
     **{
-        f"a million calls, {provider}": Stream(lambda provider=provider: calls(provider, 1_000_000), provider, NO_RAW)  # type: ignore[misc]
+        f"more calls than may be, {provider}": Stream(
+            lambda provider=provider: calls(provider, 1_000_000),  # type: ignore[misc]
+            provider,
+            {**NO_RAW, "max_blocks": MANY},
+        )
         for provider in HEADS
     },
     **{
-        f"many calls, {provider}": Stream(lambda provider=provider: calls(provider, 20_000), provider, NO_RAW)  # type: ignore[misc]
+        f"as many calls as may be, {provider}": Stream(
+            lambda provider=provider: calls(provider, MANY),  # type: ignore[misc]
+            provider,
+            {**NO_RAW, "max_blocks": MANY},
+        )
         for provider in HEADS
     },
 }
@@ -221,8 +234,6 @@ def memory() -> int:
 
 def read(stream: Stream) -> dict[str, Any]:
     """How the stream ended, and by how many bytes memory grew."""
-    for provider, body in ANSWERS.items():  # so that all code is there
-        streamfold.fold([body], provider)
     before = memory()
     types: Counter[str] = Counter()
     with streamfold.iter_unified(stream.chunks(), stream.provider, **stream.settings) as events:
@@ -247,4 +258,13 @@ def read(stream: Stream) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(read(STREAMS[sys.argv[1]])))
+    for provider, body in ANSWERS.items():  # so that all code is there
+        streamfold.fold([body], provider)
+    gc.freeze()
+    for name in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            print(json.dumps(read(STREAMS[name.rstrip()])), flush=True)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, name
