@@ -162,5 +162,7 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(130)
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

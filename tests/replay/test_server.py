@@ -219,6 +219,19 @@ def test_a_recording_keeps_its_head_its_status_and_its_pace(client: httpx2.Clien
         assert time.monotonic() - begun < 3 / 20
 
 
+@pytest.mark.parametrize("name", ["died.sfcap", "died.sfcap.zst"])
+def test_what_a_recorder_wrote_that_died_is_replayed(client: httpx2.Client, tmp_path: Path, name: str) -> None:
+    recorder = Recorder(tmp_path / f"whole{Path(name).suffix}")
+    recorder.request("POST", "https://api.test/v1/responses")
+    for at in range(0, 3000, 100):
+        recorder.read(RESPONSES[at : at + 100])
+    written = next(tmp_path.iterdir()).read_bytes()
+    (tmp_path / name).write_bytes(written[:-7])  # in the middle of its last line
+    recorder.end("cancel")
+    with ReplayServer(tmp_path / name) as server:
+        assert post(client, server, "/v1/responses").content == RESPONSES[:2900]
+
+
 def test_bodies_are_cut_anew(client: httpx2.Client) -> None:
     with (
         ReplayServer(RECORDINGS, chunk=7) as server,
