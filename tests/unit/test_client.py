@@ -822,6 +822,59 @@ def test_another_task_closes_a_stream_that_waits() -> None:
         assert server.wait_until_left()
 
 
+LATER: dict[str, list[Act]] = {"head": ["hold"], "byte": [head(), "hold"], "wait": refusal(503, b"")}
+"""What a stream waits for: the head, the first byte, the time to ask again."""
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["a client of its own", "a client that is shared"])
+@pytest.mark.parametrize("waits", LATER)
+def test_another_task_cancels_whatever_a_stream_waits_for(waits: str, shared: bool) -> None:
+    """Nothing is asked again, nothing is raised, and nobody waits on."""
+
+    async def main(url: str) -> None:
+        client = httpx2.AsyncClient() if shared else None
+        stream = aopen_stream("POST", url, json={}, restart=True, delay_s=9, client=client)
+
+        async def reading() -> list[Event]:
+            return [event async for event in stream]
+
+        task = asyncio.create_task(reading())
+        await asyncio.sleep(0.1)
+        assert await stream.cancel() is False
+        assert await asyncio.wait_for(task, 1) == []
+        assert stream.snapshot().outcome == "cancelled"
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        if client is not None:
+            await client.aclose()
+
+    with serving(lambda _: LATER[waits]) as server:
+        asyncio.run(main(server.url))
+        assert len(server.asked) == 1
+        assert server.wait_until_left()
+
+
+def test_another_thread_cancels_the_wait_before_it_asks_again() -> None:
+    with serving(lambda _: LATER["wait"]) as server, httpx2.Client() as client:
+        stream = open_stream("POST", server.url, json={}, restart=True, delay_s=9, client=client)
+        closing = threading.Timer(0.1, stream.cancel)
+        closing.start()
+        assert list(stream) == []
+        closing.join()
+        assert (stream.snapshot().outcome, len(server.asked)) == ("cancelled", 1)
+
+
+def test_what_comes_behind_the_end_by_another_thread_is_not_read() -> None:
+    """A wait for the head has no end of its own in blocking code; what it brings is closed, and not told."""
+    with serving(lambda _: [0.3, head(), chunk(CHAT), "hold"]) as server, httpx2.Client() as client:
+        stream = open_stream("POST", server.url, json={}, client=client)
+        closing = threading.Timer(0.1, stream.close)
+        closing.start()
+        assert list(stream) == []
+        closing.join()
+        assert stream.snapshot().outcome == "cancelled"
+        assert server.wait_until_left()
+
+
 def leave_by_break(url: str) -> None:
     with open_stream("POST", url) as stream:
         for _ in stream:

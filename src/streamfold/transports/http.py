@@ -201,7 +201,9 @@ class _Wire(_Asking):
             self.open()
             if self._failed is not None:
                 raise self._failed
-            assert self._response is not None
+            if self._response is None or self._closed:  # another thread has closed it
+                self.hang_up("cancel")
+                return
             if course.answered(_head_of(self._response)):
                 while not course.again and (data := self._next(course.patience_s)) is not None:
                     if data:
@@ -303,6 +305,7 @@ class _AsyncWire(_Asking):
     def __init__(self, course: Course, request: httpx2.Request, client: httpx2.AsyncClient, *, own: bool) -> None:
         super().__init__(course, request)
         self._client, self._own = client, own
+        self._waits: anyio.CancelScope | None = None  # for a head, or for its time to ask again
 
     async def open(self) -> None:
         """Send what is to be sent and wait for the head, unless that is done. What fails is kept for the reader."""
@@ -311,10 +314,13 @@ class _AsyncWire(_Asking):
         if not self._begun:
             self._first(await self._request.aread())
         request = self._made(*self.course.asks())
-        try:
-            self._response = response = await self._client.send(request, stream=True)
-        except httpx2.HTTPError as fault:
-            self._failed = fault
+        response = None
+        with anyio.CancelScope() as self._waits:
+            try:
+                self._response = response = await self._client.send(request, stream=True)
+            except httpx2.HTTPError as fault:
+                self._failed = fault
+        if response is None:
             return
         self._limits["read"] = None
         if self.course.observer is not None:
@@ -333,7 +339,10 @@ class _AsyncWire(_Asking):
                     yield b""
                 if not course.again or self._closed:
                     return
-                await anyio.sleep(course.step.delay_s)
+                with anyio.CancelScope() as self._waits:
+                    await anyio.sleep(course.step.delay_s)
+                if self._closed:
+                    return
         finally:
             await self.aclose()
 
@@ -343,7 +352,9 @@ class _AsyncWire(_Asking):
             await self.open()
             if self._failed is not None:
                 raise self._failed
-            assert self._response is not None
+            if self._response is None or self._closed:  # another task has closed it
+                await self.hang_up("cancel")
+                return
             if course.answered(_head_of(self._response)):
                 while not course.again and (data := await self._next(course.patience_s)) is not None:
                     if data:
@@ -401,9 +412,11 @@ class _AsyncWire(_Asking):
             self.course.hung_up(how)
 
     async def aclose(self) -> None:
-        """Be done with all. Any number of times; a read that another task waits for is ended."""
+        """Be done with all. Any number of times; whatever another task waits for is ended."""
         drains = self.course.over and not self._closed and not self._reading and self._response is not None
         self._closed = True
+        if self._waits is not None:
+            self._waits.cancel()
         try:
             await self.hang_up(await self._drain() if drains else "cancel")
         finally:
