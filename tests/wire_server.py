@@ -79,8 +79,8 @@ class WireServer:
             with self.changed:
                 self.open += 1
             thread = threading.Thread(target=self._talk, args=(connection, self.connections), daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
 
     def stop(self) -> None:
         self.stopped.set()
