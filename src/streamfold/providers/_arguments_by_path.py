@@ -106,6 +106,8 @@ class ArgumentsByPath:
             return ""
         if self._string == path != "":
             text = _QUOTED(piece)[1:-1]
+            if not ends:
+                return text
         else:
             name, opened = path[2:], self._open
             if path[:2] != "$." or not name.isidentifier() or len(opened) > 1 or (opened and name in opened[0].names):

@@ -219,6 +219,7 @@ _DECODE: Final = _CHUNK.decode
 _COUNT: Final = _TOTALS.decode
 _PLAIN_COUNT: Final = msgspec.json.Decoder(_PlainTotals).decode
 _WORDLESS_COUNT: Final = msgspec.json.Decoder(_WordlessTotals).decode
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _COUNTED: Final = tuple(name for name in _Totals.__struct_fields__ if name.endswith("_count"))
 
 
@@ -244,8 +245,8 @@ class _OpenCandidate:
         self.index = index
         self.texts: list[OpenBlock] = []
 
-    def next_argument(self, candidate: _HotCandidate, piece: _CallPiece) -> ToolCallDelta | None:
-        """What the chunk adds to the arguments of the open call, if it says no more than a piece of a string."""
+    def next_argument(self, piece: _CallPiece) -> ToolCallDelta | None:
+        """What the piece adds to the arguments of the open call, if it is no more than a piece of a string."""
         call, leaves, arguments = self.call, piece.partial_args, self.arguments
         if (
             len(leaves) != 1
@@ -256,9 +257,6 @@ class _OpenCandidate:
             or piece.args is not None
             or call is None
             or call.half
-            or candidate.index != self.index
-            or candidate.finish_reason is not None
-            or candidate.grounding_metadata is not None
         ):
             return None
         text = arguments.grown(leaves[0].json_path, string, ends=not leaves[0].will_continue)
@@ -325,69 +323,80 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             candidate = chunk.candidates[0]
             part = candidate.content.parts[0]
             piece, totals = part.text, chunk.usage_metadata
+            call, state = part.function_call, flow
             if piece is _UNSET:
-                if (
-                    (call := part.function_call) is _UNSET
-                    or part.thought is not None
-                    or (call.args is not None and depth_exceeds(payload, answer.max_depth))
-                    or memoryview(totals).nbytes >= self._shallow
-                    or candidate.safety_ratings is not None
-                ):
+                if call is _UNSET or part.thought is not None or depth_exceeds(payload, answer.max_depth):
                     break
                 if (
-                    calling is None
-                    or part.thought_signature is not None
-                    or (totals != last and totals != _ABSENT)
+                    calling is not None
+                    and (totals == last or totals == _ABSENT)
+                    and part.thought_signature is None
+                    and candidate.index == calling.index
+                    and candidate.finish_reason is None
+                    and candidate.grounding_metadata is None
+                    and (named or not self._names(chunk))
+                    and (argument := calling.next_argument(call)) is not None
+                ):
+                    add(argument)
+                    continue
+                state = self._candidates.get(candidate.index)
+                if (
+                    state is None
+                    or not (call.name or (state.call is not None and (call.partial_args or not call.will_continue)))
+                    or candidate.finish_reason is not None
+                    or candidate.grounding_metadata is not None
+                    or answer.is_full(0)
                     or (not named and self._names(chunk))
-                    or (argument := calling.next_argument(candidate, call)) is None
                 ):
                     self._ahead = chunk
                     break
-                add(argument)
-                continue
-            if part.function_call is not _UNSET:
-                break
-            if (
-                flow is None
+            elif (
+                state is None
+                or call is not _UNSET
                 or not piece
                 or candidate.finish_reason is not None
                 or part.thought_signature is not None
-                or candidate.index != flow.index
-                or (candidate.grounding_metadata is not None and flow.sources is None)
+                or candidate.index != state.index
+                or (candidate.grounding_metadata is not None and state.sources is None)
                 or (candidate.safety_ratings is not None and depth_exceeds(payload, answer.max_depth))
                 or (not named and self._names(chunk))
             ):
-                if not depth_exceeds(payload, answer.max_depth):
+                if call is _UNSET and not depth_exceeds(payload, answer.max_depth):
                     self._ahead = chunk
                 break
-            turns = (part.thought is True) is not flow.thought
             news = None
             if totals != last and totals != _ABSENT:
                 news = _plain_usage(totals, self._shallow, lines=payload[1] == _LF)
                 if news is None:
+                    if piece is _UNSET or not depth_exceeds(payload, answer.max_depth):
+                        self._ahead = chunk
                     break
-            elif not turns:
+            elif piece is not _UNSET and (part.thought is True) is state.thought:
                 tail.append(piece)
-                add(flow.say(piece))
+                add(state.say(piece))
                 continue
-            count = 1
-            if turns:
-                if answer.is_full(0):
-                    break
-                if len(tail) > MANY:
-                    flow.pieces.roll()
-                count += 2 if flow.thought or (flow.thought is False and flow.sources is None) else 1
-                self._turn_to(flow, thought=part.thought is True)
-                self._flowing, tail = flow, flow.pieces.tail
-            tail.append(piece)
-            add(flow.say(piece))
+            if piece is _UNSET:
+                count = self._call_in_run(state, call, part.thought_signature, payload)
+                calling = self._calling
+            else:
+                count = 1
+                if (part.thought is True) is not state.thought:
+                    if answer.is_full(0):
+                        break
+                    if len(tail) > MANY:
+                        state.pieces.roll()
+                    count += 2 if state.thought or (state.thought is False and state.sources is None) else 1
+                    self._turn_to(state, thought=part.thought is True)
+                    self._flowing, tail = state, state.pieces.tail
+                tail.append(piece)
+                add(state.say(piece))
             if news is not None:
                 last, merged = totals, news.raw
                 if news != known:
                     known = answer.usage = news
                     add(news)
                     count += 1
-            if count > 1:
+            if count != 1:
                 spans.append((len(out) - count, count))
                 surplus += count - 1
         else:
@@ -400,6 +409,17 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             assert flow is not None
             flow.pieces.roll()
         return payload
+
+    def _call_in_run(self, state: _OpenCandidate, piece: _CallPiece, signature: str | None, payload: Payload) -> int:
+        """A call, or a piece of one, in the midst of a run; how many events that makes."""
+        answer = self.answer
+        before = len(answer.out)
+        state.malformed = False
+        self._call_part(state, piece, signature)
+        if len(answer.out) == before:  # a leaf that has no place: whoever asked for raw events sees it
+            answer.before, answer.payload, answer.kind, answer.meant = before, payload, None, False
+            answer.raw()
+        return len(answer.out) - before
 
     def _ready_to_flow(self) -> _OpenCandidate | None:
         """The only candidate of most answers, if text may go on there, or begin."""
@@ -875,6 +895,8 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             return
         text = json_text(totals)
         if read.total_token_count is None and self._merged is not None:
+            if _says_no_more(text, self._merged):
+                return
             text = compact(self.answer.totals(self._merged.decoded(), text.decoded()))
             read = _totals_of(text.encode()) or read
         self._merged = text
@@ -932,6 +954,14 @@ def _totals_of(data: bytes | msgspec.Raw) -> _Totals | None:
     for name in () if read is None else _COUNTED:
         setattr(read, name, _counted(getattr(read, name)))
     return read
+
+
+def _says_no_more(totals: JSONText, known: JSONText) -> bool:
+    """Whether each member stands in what is known, letter by letter: Vertex repeats the same one on most chunks."""
+    try:
+        return _MEMBERS(totals.encode()).items() <= _MEMBERS(known.encode()).items()
+    except DECODE_ERRORS:
+        return False
 
 
 def _usage_of(totals: _Totals, raw: JSONText) -> Usage | None:
