@@ -200,7 +200,10 @@ class Answer:
         if self.meant or self._raw_mode == "none" or (known and self._raw_mode == "unknown"):
             return
         self.meant = True
-        if self.kind and type(self.payload) is bytes and (known_text := known_json(self.payload)) is not None:
+        if self.kind and type(self.payload) is bytes:
+            known_text = known_json(self.payload)
+            if known_text is None:  # it stands on many lines
+                known_text, _ = one_line(self.payload)
             self.out.append(Raw(self.kind, known_text, index))
             return
         text, is_json, own = self._text_and_name()

@@ -172,6 +172,14 @@ class OpenCall(OpenBlock):
     state: ToolCallState = "open"
     scanner: PartialJSON | None = None
     given: str = ""  # arguments that came with the start, in case no piece follows
+    told: tuple[dict[str, Any] | None, JSONText | None] | None = None  # meta as the start told it, and its text
+
+    def json_meta(self) -> JSONText | None:
+        """What the wire said besides; written once, where whoever opened the call only ever replaces it."""
+        told = self.told
+        if told is not None and told[0] is self.meta:
+            return told[1]
+        return compact(self.meta) if self.meta else None
 
     def block(self, complete: bool) -> Block:
         """The block as it is now."""

@@ -11,9 +11,21 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Unpack, cast
 
+import msgspec
+
 from streamfold import limits
 from streamfold.events import ErrorEvent, Event
-from streamfold.payloads import BadJSON, DepthExceeded, Payload, compact, is_done, is_keep_alive, read_object
+from streamfold.payloads import (
+    DECODE_ERRORS,
+    BadJSON,
+    DepthExceeded,
+    Payload,
+    compact,
+    depth_exceeds,
+    is_done,
+    is_keep_alive,
+    read_object,
+)
 from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._aws import is_exception, unwrapped
 from streamfold.providers._errors import provider_error
@@ -229,9 +241,11 @@ class AutoNormalizer(BaseNormalizer):
             return False
         name_of = self.answer.name_of
         provider = shape_of(members, name_of(0) if name_of else None, self.among) if members else None
-        if provider:
-            self.chosen = normalizer(provider, after=self._after, **self._settings)
-        return self.chosen is not None
+        return provider is not None and self._takes(provider)
+
+    def _takes(self, provider: str) -> bool:
+        self.chosen = normalizer(provider, after=self._after, **self._settings)
+        return True
 
     def _pass_on(self, batch: list[Payload]) -> list[Event]:
         """The whole batch is the chosen one's, and so is what it says of its events."""
@@ -341,6 +355,20 @@ class GeminiNormalizer(AutoNormalizer):
 
     among = ("gemini-generate-content", "gemini-interactions")
     ends_in_done = "gemini-interactions"
+
+    def _tells_at_once(self, payload: Payload) -> bool:
+        """Nearly every chunk of ``generateContent`` begins with its candidates: its values need not be looked at."""
+        if type(payload) is bytes and payload[1:16].lstrip().startswith(b'"candidates"') and payload[:1] == b"{":
+            try:
+                _SKIM(payload)
+            except DECODE_ERRORS:
+                return super()._tells_at_once(payload)
+            if not (self._unknown or self.answer.ended or depth_exceeds(payload, self.answer.max_depth)):
+                return self._takes("gemini-generate-content")
+        return super()._tells_at_once(payload)
+
+
+_SKIM: Final = msgspec.json.Decoder(msgspec.Raw).decode  # checks the grammar of the whole text, makes no values
 
 
 def _size(payload: Payload) -> int:

@@ -18,7 +18,17 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from streamfold.blocks import Block, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import MALFORMED, ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.events import (
+    MALFORMED,
+    ErrorEvent,
+    Event,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Usage,
+)
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, json_text
 from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
@@ -287,6 +297,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         self._flowing: _OpenCandidate | None = None  # whose text the chunk before went on with
         self._calling: _OpenCandidate | None = None  # whose call was opened last, until it is done
         self._ahead: _HotChunk | None = None  # what the payload that comes next says, if it was read already
+        self._unnamed = False  # that payload was read strictly, and has no member that names its type
         depth = self.answer.max_depth
         self._quick = depth is None or depth >= _LEVELS
 
@@ -329,7 +340,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                     break
                 if (
                     calling is not None
-                    and (totals == last or totals == _ABSENT)
+                    and not (totals != last and totals != _ABSENT)
                     and part.thought_signature is None
                     and candidate.index == calling.index
                     and candidate.finish_reason is None
@@ -375,7 +386,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 tail.append(piece)
                 add(state.say(piece))
                 continue
-            if piece is _UNSET:
+            if call is not _UNSET:
                 count = self._call_in_run(state, call, part.thought_signature, payload)
                 calling = self._calling
             else:
@@ -436,6 +447,7 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
     def _mean(self, payload: Payload) -> bool:
         self._flowing = None
         ahead, self._ahead = self._ahead, None
+        self._unnamed = ahead is not None
         if ahead is not None:
             self._read_hot(ahead)
             return True
@@ -597,7 +609,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         signature = self._sign(mark)
         if signature and type(block) is OpenReasoning:
             block.signature = signature
-        self.answer.raw(index=block.index, name=next(iter(mark)))
+        name = next(iter(mark))
+        if self._unnamed:
+            self.answer.kind = self.answer.event_name() or name
+        self.answer.raw(index=block.index, name=name)
 
     def _turn_to(self, state: _OpenCandidate, *, thought: bool) -> OpenBlock:
         answer, block = self.answer, state.block
@@ -747,7 +762,10 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         self.answer.whole_call(id_, name, text, choice=state.index, meta=meta, incomplete=state.malformed)
 
     def _open_call(self, state: _OpenCandidate, id_: str, name: str, meta: Members | None) -> OpenCall:
-        call = state.call = self.answer.open_call(id_, name, choice=state.index, meta=meta)
+        answer = self.answer
+        call = state.call = answer.open_call(id_, name, choice=state.index, meta=meta)
+        if answer.out:  # not at the bound of blocks
+            call.told = (call.meta, cast("ToolCallStart", answer.out[-1]).meta)
         state.arguments, self._calling = None, state
         return call
 
