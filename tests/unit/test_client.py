@@ -10,7 +10,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from itertools import islice, pairwise
 from types import AsyncGeneratorType, GeneratorType
@@ -863,13 +863,21 @@ def test_another_thread_cancels_the_wait_before_it_asks_again() -> None:
         assert (stream.snapshot().outcome, len(server.asked)) == ("cancelled", 1)
 
 
-def test_what_comes_behind_the_end_by_another_thread_is_not_read() -> None:
-    """A wait for the head has no end of its own in blocking code; what it brings is closed, and not told."""
-    with serving(lambda _: [0.3, head(), chunk(CHAT), "hold"]) as server, httpx2.Client() as client:
+@pytest.mark.parametrize("block", [False, True], ids=["iterated", "under with"])
+@pytest.mark.parametrize("shared", [False, True], ids=["a client of its own", "a client that is shared"])
+def test_another_thread_closes_a_stream_that_waits_for_its_head(shared: bool, block: bool) -> None:
+    """On a connection of its own at once; else when the head has come, which has no other end in blocking code."""
+    with serving(lambda _: [0.5, head(), chunk(CHAT), "hold"]) as server, ExitStack() as stack:
+        client = stack.enter_context(httpx2.Client()) if shared else None
         stream = open_stream("POST", server.url, json={}, client=client)
         closing = threading.Timer(0.1, stream.close)
         closing.start()
+        began = time.monotonic()
+        if block:
+            with stream:
+                assert list(stream) == []
         assert list(stream) == []
+        assert (time.monotonic() - began < 0.4) is not shared
         closing.join()
         assert stream.snapshot().outcome == "cancelled"
         assert server.wait_until_left()

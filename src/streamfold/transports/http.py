@@ -134,8 +134,7 @@ class _Watch:
 
     def shut_down(self) -> None:
         """End whatever is read."""
-        with suppress(OSError):  # it may be closed already
-            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)  # not that of TLS, which would first say goodbye
+        _shut_down(self._sock)
 
     def _run(self) -> None:
         with self._turn:
@@ -153,6 +152,11 @@ class _Watch:
                     self.shut_down()
 
 
+def _shut_down(sock: socket.socket) -> None:
+    with suppress(OSError):  # it may be closed already
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not that of TLS, which would first say goodbye
+
+
 class _Wire(_Asking):
     """The connections of an answer, one after the other."""
 
@@ -161,6 +165,8 @@ class _Wire(_Asking):
         self._client, self._own = client, own
         self._watch: _Watch | None = None
         self._left = threading.Event()
+        self._opening = False
+        self._connected: socket.socket | None = None  # the last connection of a client of its own
 
     def open(self) -> None:
         """Send what is to be sent and wait for the head, unless that is done. What fails is kept for the reader."""
@@ -169,10 +175,18 @@ class _Wire(_Asking):
         if not self._begun:
             self._first(self._request.read())
         request = self._made(*self.course.asks())
+        if self._own:  # whose connections are this answer's alone
+            request.extensions = {**request.extensions, "trace": self._traced}
+        self._opening = True
         try:
-            self._response = response = self._client.send(request, stream=True)
+            self._response = self._client.send(request, stream=True)
         except httpx2.HTTPError as fault:
             self._failed = fault
+        finally:
+            self._opening = False
+        if self._closed:  # by another thread, meanwhile
+            self.close()
+        if (response := self._response) is None:
             return
         if self.course.observer is not None:
             response.stream = _Tapped(response.stream, self.course.observer)
@@ -181,6 +195,15 @@ class _Wire(_Asking):
         sock = None if stream is None or response.http_version == "HTTP/2" else stream.get_extra_info("socket")
         if sock is not None:  # a connection of HTTP/2 is not this answer's alone
             self._watch, self._limits["read"] = _Watch(sock), None
+
+    def _traced(self, event: str, told: dict[str, Any]) -> None:
+        """What httpcore tells of its doings: which connection it has made, so that a wait for a head can be ended."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            self._connected = told["return_value"].get_extra_info("socket")
+            if self._closed and self._connected is not None:
+                _shut_down(self._connected)
+        if (theirs := self._request.extensions.get("trace")) is not None:
+            theirs(event, told)
 
     def reads(self) -> Generator[bytes, None, None]:
         """The reads of all connections; an empty one where each ends."""
@@ -201,8 +224,7 @@ class _Wire(_Asking):
             self.open()
             if self._failed is not None:
                 raise self._failed
-            if self._response is None or self._closed:  # another thread has closed it
-                self.hang_up("cancel")
+            if self._response is None:  # another thread has closed it
                 return
             if course.answered(_head_of(self._response)):
                 while not course.again and (data := self._next(course.patience_s)) is not None:
@@ -281,6 +303,10 @@ class _Wire(_Asking):
             if self._watch is not None:
                 self._watch.shut_down()
             return
+        if self._opening and self._own:
+            if (sock := self._connected) is not None:
+                _shut_down(sock)
+            return
         try:
             self.hang_up(self._drain() if drains else "cancel")
         finally:
@@ -314,13 +340,14 @@ class _AsyncWire(_Asking):
         if not self._begun:
             self._first(await self._request.aread())
         request = self._made(*self.course.asks())
-        response = None
         with anyio.CancelScope() as self._waits:
             try:
-                self._response = response = await self._client.send(request, stream=True)
+                self._response = await self._client.send(request, stream=True)
             except httpx2.HTTPError as fault:
                 self._failed = fault
-        if response is None:
+        if self._closed:  # by another task, meanwhile
+            await self.hang_up("cancel")
+        if (response := self._response) is None:
             return
         self._limits["read"] = None
         if self.course.observer is not None:
@@ -352,8 +379,7 @@ class _AsyncWire(_Asking):
             await self.open()
             if self._failed is not None:
                 raise self._failed
-            if self._response is None or self._closed:  # another task has closed it
-                await self.hang_up("cancel")
+            if self._response is None:  # another task has closed it
                 return
             if course.answered(_head_of(self._response)):
                 while not course.again and (data := await self._next(course.patience_s)) is not None:
