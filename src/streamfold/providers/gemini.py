@@ -386,7 +386,8 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                 tail.append(piece)
                 add(state.say(piece))
                 continue
-            if call is not _UNSET:
+            if piece is _UNSET:
+                assert call is not _UNSET  # as was seen above
                 count = self._call_in_run(state, call, part.thought_signature, payload)
                 calling = self._calling
             else:
