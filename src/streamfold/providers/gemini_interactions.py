@@ -18,7 +18,7 @@ import msgspec
 
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import Event, GoAway, Raw, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds
+from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, json_text
 from streamfold.pieces import MANY
 from streamfold.providers import _usage
 from streamfold.providers._byte_offsets import ByteOffsets
@@ -58,11 +58,13 @@ _HELD: Final = frozenset(
 _REMEMBERED: Final = 1024  # event ids, to tell what a new connection repeats
 
 # -- the everyday shapes ----------------------------------------------------------------------------------------------
-# One struct reads them all. They admit what is named and nothing else, so nothing in them can nest deeper than
-# ``_LEVELS``. gc=False: they are dropped at once. A tag would not do: msgspec lets it be absent where there is no union
-# to choose from, and looks twice at a payload that ends with it.
+# One struct reads them all, with its members in the order of the wire. They admit what is named and nothing else, so
+# but for ``arguments`` and ``result`` nothing in them can nest deeper than ``_LEVELS``. gc=False: they are dropped at
+# once. A tag would not do: msgspec lets it be absent where there is no union to choose from, and looks twice at a
+# payload that ends with it.
 
-_LEVELS: Final = 3
+_LEVELS: Final = 4
+_NO_RESULT: Final = msgspec.Raw()
 
 
 class _Words(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -70,12 +72,25 @@ class _Words(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     type: Literal["text"]
 
 
-class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    type: Literal["text", "thought_summary", "thought_signature", "arguments_delta"]
+class _Annotation(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    start_index: int = -1
+    end_index: int = -1
+    url: str = ""
+    title: str = ""
+    type: str = ""
+
+
+class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     text: str = ""
+    annotations: list[_Annotation] | None = None
     signature: str = ""
-    arguments: str = ""
+    id: str = ""
+    type: str = ""
+    name: str = ""
     content: _Words | None = None
+    arguments: Any = None
+    result: msgspec.Raw = _NO_RESULT
+    is_error: bool | None = None
 
 
 class _Nothing(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -83,15 +98,23 @@ class _Nothing(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _Opened(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    type: Literal["thought", "model_output", "text", "function_call"]
     id: str | None = None
+    call_id: str | None = None
+    signature: str = ""
+    type: str = ""
     name: str = ""
     arguments: _Nothing | None = None
-    signature: Literal[""] = ""
 
 
-class _Everyday(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class _Everyday(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    index: int | None = None
+    step: _Opened | None = None
+    delta: _Delta | None = None
+    content: _Opened | None = None
+    interaction_id: str = ""
+    status: str = ""
     event_type: Literal[
+        "",
         "step.start",
         "step.delta",
         "step.stop",
@@ -99,20 +122,17 @@ class _Everyday(msgspec.Struct, gc=False, forbid_unknown_fields=True):
         "content.delta",
         "content.stop",
         "interaction.status_update",
-    ]
-    index: int | None = None
-    delta: _Delta | None = None
-    step: _Opened | None = None
-    content: _Opened | None = None
-    interaction_id: str = ""
-    status: str = ""
+    ] = ""
     event_id: str | None = None
 
 
 _EVERYDAY: Final = msgspec.json.Decoder(_Everyday).decode
+_ENCODE: Final = msgspec.json.Encoder().encode
 _DELTAS: Final = ("step.delta", "content.delta")
 _STOPS: Final = ("step.stop", "content.stop")
 _OPENS: Final = ("step.start", "content.start")
+_CITES: Final = ("text_annotation_delta", "text_annotation")
+_PLAIN: Final = ("thought", "model_output", "text", "function_call")  # steps that their type says all of
 
 # -- what all other payloads are read into ----------------------------------------------------------------------------
 
@@ -418,7 +438,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
         def result(index: int, complete: bool, meta: JSONText | None) -> Block:
             content, call_id = members.get("result"), text_of(members.get("call_id"))
-            text = None if content is None else compact(content)
+            text = content if content is None or type(content) is JSONText else compact(content)
             failed = members.get("is_error") is True
             return ToolResultBlock(index, call_id or None, name, text, failed, complete=complete, meta=meta)
 
@@ -605,7 +625,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             if flow is not None:
                 if delta is not None and event.index == index and delta.type == "text" and kind in _DELTAS:
                     piece = delta.text
-                    if piece and event_id is None:
+                    if piece and event_id is None and delta.annotations is None:
                         flow.tail.append(piece)
                         if len(flow.tail) > MANY:
                             flow.roll()
@@ -623,39 +643,44 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             if kind in _DELTAS:
                 if step is None or delta is None:
                     return payload
-                block, piece = step.block, delta.text
-                if block is None:
-                    if not piece or step.opened or delta.type != "text" or answer.is_full(0):
+                block, type_ = step.block, delta.type
+                if block is not None and (block.half or block.settled is not None or block.index not in open_):
+                    return payload
+                if type_ == "text":
+                    piece = delta.text
+                    if not piece or delta.annotations is not None:
                         return payload
-                    block = self._text_block(step)
-                elif block.half or block.settled is not None or block.index not in open_:
-                    return payload
-                pieces: Told = block
-                said: Event | None = None
-                if type(block) is OpenBlock and delta.type == "text":
-                    flow, said = block, TextDelta(block.index, piece)
-                elif type(block) is OpenCall and delta.type == "arguments_delta":
-                    piece = delta.arguments
-                    said = ToolCallDelta(block.index, block.id, piece)
-                elif type(block) is not OpenReasoning:
-                    return payload
-                elif delta.type == "thought_signature":
+                    if block is None and not step.opened and not answer.is_full(0):
+                        block = self._text_block(step)
+                    if type(block) is not OpenBlock:
+                        return payload
+                    flow = block
+                    block.add(piece)
+                    add(TextDelta(block.index, piece))
+                elif type_ == "thought_signature":
+                    if type(block) is not OpenReasoning:
+                        return payload
                     answer.last_signature = delta.signature or answer.last_signature
                     block.signature = delta.signature or block.signature
                     answer.payload, answer.kind, answer.meant = payload, kind, False
                     answer.raw(index=block.index)
-                elif delta.type == "thought_summary" and delta.content is not None and block.parts:
-                    piece, pieces = delta.content.text, block.parts[0]
-                    said = ReasoningDelta(block.index, piece)
-                else:
-                    return payload
-                if said is not None:
-                    if not piece:
+                elif type_ == "arguments_delta":
+                    piece = delta.arguments
+                    if type(block) is not OpenCall or type(piece) is not str or not piece:
                         return payload
-                    pieces.tail.append(piece)
-                    if len(pieces.tail) > MANY:
-                        pieces.roll()
-                    add(said)
+                    block.add(piece)
+                    add(ToolCallDelta(block.index, block.id, piece))
+                elif type_ == "thought_summary":
+                    words = delta.content
+                    if type(block) is not OpenReasoning or words is None or not words.text or not block.parts:
+                        return payload
+                    block.parts[0].add(words.text)
+                    add(ReasoningDelta(block.index, words.text))
+                elif type_ == step.type:
+                    if not self._brought(step, delta, payload):
+                        return payload
+                elif type_ not in _CITES or not self._annotated(step, delta.annotations or [], event, payload):
+                    return payload
             elif kind in _STOPS:
                 if step is None:
                     return payload
@@ -665,8 +690,11 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 opened = event.step or event.content
                 if opened is None or step is not None or index is None or answer.is_full(len(steps) + 1):
                     return payload
-                step = self._latest = steps[index] = self._opened(index, opened)
-            elif answer.id is not None:
+                step = self._opened(index, opened)
+                if step is None:
+                    return payload
+                self._latest = steps[index] = step
+            elif kind and answer.id is not None:
                 answer.payload, answer.kind, answer.meant = payload, kind, False
                 answer.raw()
             else:
@@ -680,15 +708,100 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 answer.surplus += count - 1
         return END
 
-    def _opened(self, index: int, opened: _Opened) -> _Step:
-        """:meth:`_start_step` of a step that says next to nothing."""
-        type_ = opened.type
-        if type_ == "thought":
-            return _Step(index, {"type": type_}, type_, self.answer.open_reasoning(), opened=1)
-        if type_ != "function_call":
+    def _opened(self, index: int, opened: _Opened) -> _Step | None:
+        """:meth:`_start_step` of a step that says next to nothing; None where it says more."""
+        type_, signature = opened.type, opened.signature
+        if type_ == "function_call":
+            members: Members = {"type": type_, "id": opened.id, "signature": signature}
+            meta = {"signature": signature} if signature else None
+            return _Step(
+                index, members, type_, self.answer.open_call(opened.id, opened.name, meta=meta) if opened.name else None
+            )
+        if type_ in _PLAIN:
+            if signature:
+                return None
+            if type_ == "thought":
+                return _Step(index, {"type": type_}, type_, self.answer.open_reasoning(), opened=1)
             return _Step(index, {"type": type_}, type_)
-        members: Members = {"type": type_, "id": opened.id}
-        return _Step(index, members, type_, self.answer.open_call(opened.id, opened.name) if opened.name else None)
+        step = _Step(index, {"type": type_}, type_)
+        members = step.members
+        members["id"], members["call_id"], members["signature"] = opened.id, opened.call_id, signature
+        if opened.name:
+            members["name"] = opened.name
+        if type_.endswith("_call"):
+            self._begin_call(step, members)
+        elif type_.endswith("_result"):
+            self._open_whole(step)
+        else:
+            return None
+        return step
+
+    def _brought(self, step: _Step, delta: _Delta, payload: bytes) -> bool:
+        """:meth:`_tool_delta` of a call's arguments or of what a tool gave back; False where it is not all there is."""
+        answer, block, members, arguments = self.answer, step.block, step.members, delta.arguments
+        if delta.annotations is not None or (
+            len(payload) > self._shallow and depth_exceeds(payload, answer.max_depth)
+        ):
+            return False
+        if step.type.endswith("_call"):
+            if delta.result is not _NO_RESULT or arguments is None or (block is None and not delta.name):
+                return False
+            if block is None:
+                if answer.is_full(0):
+                    return False
+                members["name"] = delta.name
+                members["id"] = delta.id or members.get("id")
+            if delta.signature:
+                members["signature"] = delta.signature
+            if block is None:
+                self._begin_call(step, members)
+                block = step.block
+            elif delta.signature and isinstance(block, OpenCall):
+                block.meta = _meta(members, "" if step.type == "function_call" else step.type, made_up=block.meta)
+            if isinstance(block, OpenCall):
+                block.given = ""
+                answer.settle_arguments(block, arguments if type(arguments) is str else compact(arguments))
+            return True
+        if arguments is not None or block is None or block.kind != "tool_result":
+            return False
+        if delta.signature:
+            members["signature"] = delta.signature
+        if delta.is_error is not None:
+            members["is_error"] = delta.is_error
+        if delta.result is not _NO_RESULT:
+            result = json_text(delta.result)
+            if result not in ("null", '""'):
+                members["result"] = result
+        return True
+
+    def _annotated(self, step: _Step, annotations: list[_Annotation], event: _Everyday, payload: bytes) -> bool:
+        """:meth:`_annotations` of sources that have an address and a title; False where one has not."""
+        block, found = step.block, list[Citation]()
+        # Encoded it is the payload, letter by letter: then each source encoded is what stands there.
+        if type(block) is not OpenBlock or _ENCODE(event) != payload:
+            return False
+        offsets = step.offsets = step.offsets or ByteOffsets()
+        offsets.follow(block)
+        index, size = block.index, offsets.size
+        code_point = offsets.code_point
+        plain = size == offsets.length  # all of it is ASCII
+        for source in annotations:
+            url, title, begin, end = source.url, source.title, source.start_index, source.end_index
+            if not (url and title):
+                return False
+            stop: int | None
+            start: int | None = begin if begin > 0 else 0
+            if plain:
+                stop = end if 0 <= end <= size else None
+            else:
+                stop = code_point(end)
+                start = code_point(begin) if begin > 0 else 0
+            if stop is None or start is None or start >= stop:
+                start = stop = None
+            found.append(Citation(index, url, title, None, start, stop, JSONText(_ENCODE(source).decode())))
+        block.citations.extend(found)
+        self.answer.out.extend(found)
+        return bool(found)
 
     def _read_usage(self, event: _Event) -> None:
         """Running totals, wherever an event has them."""
