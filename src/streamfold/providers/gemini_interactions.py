@@ -23,7 +23,7 @@ from streamfold.pieces import MANY
 from streamfold.providers import _usage
 from streamfold.providers._byte_offsets import ByteOffsets
 from streamfold.providers._errors import provider_error, truncated
-from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning, Told
+from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenMedia, OpenReasoning
 from streamfold.providers._table import END, BaseNormalizer, Cursor, More, text_of
 
 __all__ = ["GeminiInteractionsNormalizer"]
@@ -739,9 +739,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
     def _brought(self, step: _Step, delta: _Delta, payload: bytes) -> bool:
         """:meth:`_tool_delta` of a call's arguments or of what a tool gave back; False where it is not all there is."""
         answer, block, members, arguments = self.answer, step.block, step.members, delta.arguments
-        if delta.annotations is not None or (
-            len(payload) > self._shallow and depth_exceeds(payload, answer.max_depth)
-        ):
+        if delta.annotations is not None or (len(payload) > self._shallow and depth_exceeds(payload, answer.max_depth)):
             return False
         if step.type.endswith("_call"):
             if delta.result is not _NO_RESULT or arguments is None or (block is None and not delta.name):
