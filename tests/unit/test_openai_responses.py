@@ -38,6 +38,7 @@ from streamfold import (
 )
 from streamfold.blocks import Executor, ToolCallState
 from streamfold.events import StopReason
+from streamfold.providers import _usage
 from streamfold.providers.openai_responses import EVENTS, PROGRESS
 from tests.reading import BAD_JSON, ORPHAN, TRUNCATED, alike, done, fold, json_of, raw, read, rows, usage
 from tests.wires import (
@@ -1647,3 +1648,79 @@ def test_nothing_follows_the_close() -> None:
 
 def test_one_stop_of_one_choice() -> None:
     assert read("openai-responses", [completed()])[-1] == Done("end", "completed", None, (Stop(0, "end", "completed"),))
+
+
+def test_a_stop_of_many_sources_nests_no_deeper_for_that() -> None:
+    """It has more brackets than it may have levels: no item of it has."""
+    whole = message("a")
+    whole["content"][0]["annotations"] = [URL] * 100
+    stream = [created(), added(0, type="message", id="msg_1"), finished(0, **whole), completed(whole, whole)]
+    assert read("openai-responses", stream)[-1] == END
+
+
+@pytest.mark.parametrize("levels", [20, 200])
+@pytest.mark.parametrize("place", ["output", "metadata"])
+def test_what_nests_too_deep_at_the_end_is_found_among_many_brackets(place: str, levels: int) -> None:
+    nested: Any = {"type": "new"}
+    for _ in range(levels):
+        nested = {"of": [nested], "and": [{}]}
+    items = [message("a") for _ in range(60)]
+    end = completed(*items, nested) if place == "output" else completed(*items, metadata=nested)
+    events = read("openai-responses", [created(), end])
+    last = events[-1]
+    assert last == END if levels == 20 else isinstance(last, ErrorEvent) and last.code == "depth"
+
+
+TOTALS = json.dumps(RESPONSES_USAGE, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        TOTALS,
+        json.dumps(RESPONSES_USAGE),
+        TOTALS.replace('"cached_tokens":4', '"cached_tokens":4,"cache_write_tokens":1'),
+        TOTALS.replace('"cached_tokens":4', '"cache_write_tokens":1,"cached_tokens":4'),
+        TOTALS.replace('"cached_tokens":4', '"cached_tokens":3,"cached_tokens":4'),
+        TOTALS.replace('"cached_tokens":4', '"cached_tokens":null'),
+        TOTALS.replace('"cached_tokens":4', '"cached_tokens":4.0'),
+        TOTALS.replace('"cached_tokens":4', '"cached_tokens":-0'),
+        TOTALS.replace('"cached_tokens":4', '"cach\\u0065d_tokens":4'),
+        TOTALS.replace('"total_tokens":15', '"total_tokens":17'),
+        TOTALS.replace('"total_tokens":15', '"total_tokens":16'),
+        TOTALS.replace('"total_tokens":15', '"total_tokens":null'),
+        TOTALS.replace(',"total_tokens":15', ""),
+        TOTALS.replace("}}", '},"cost":0.5}'),
+        TOTALS[:-1] + ',"cost":0.5}',
+        TOTALS[:-1] + ',"input_tokens":1}',
+        '{"total_tokens":15,"output_tokens":6,"input_tokens":9}',
+    ],
+)
+def test_totals_are_what_the_table_says_however_they_are_written(usage: str) -> None:
+    end = f'{{"type":"response.completed","response":{{"status":"completed","usage":{usage}}}}}'.encode()
+    try:
+        members = json.loads(usage)
+    except ValueError:
+        members = None
+    told = [event for event in OpenAIResponsesNormalizer().feed([end]) if event.type == "usage"]
+    assert told == ([] if members is None else [_usage.read(members)])
+
+
+@pytest.mark.parametrize("usage", [None, {}, [], 3, "many"])
+def test_totals_that_are_none_are_not_told(usage: Any) -> None:
+    assert read("openai-responses", [created(), completed(usage=usage)]) == [S, END]
+
+
+@pytest.mark.parametrize(("index", "part"), [(0, 0), (63, 0), (64, 0), (3, 63), (3, 64), (5000, 5000)])
+def test_pieces_of_any_item_and_part_go_where_they_belong(index: int, part: int) -> None:
+    """The first items have a decoder of their own, which refuses the pieces of all others."""
+    others = [(index + 1, part), (index, part + 1), (0, 0)]
+    stream = [created()]
+    for place in [(index, part), *others]:
+        stream += [delta(f"{place}{n};", *place, f"msg_{place[0]}") for n in range(3)]
+    stream += [delta("again", index, part, f"msg_{index}"), delta("", index, part), delta("!", index, part)]
+    ends = [event.block for event in read("openai-responses", stream) if isinstance(event, BlockEnd)]
+    texts = {block.index: block.text for block in ends if isinstance(block, TextBlock)}
+    told = f"{(index, part)}0;{(index, part)}1;{(index, part)}2;"
+    first = told * 2 + "again!" if (index, part) == (0, 0) else told + "again!"
+    assert texts[0] == first
