@@ -86,6 +86,7 @@ _CONFIRM_ALL: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_ERRORS: Final = (msgspec.DecodeError, RecursionError)
 _NO_LIMIT: Final = 1 << 62
 _PIECE: Final = 128 * 1024  # of longer reads: copies of what fits into the processor's cache cost half
+_FEW: Final = 12  # items of Gemini's: they have some 15 brackets each
 _BLANKS: Final = b" " * len(rb"\ud800\udc00")  # the longest that the decoder wants to see whole
 
 
@@ -198,10 +199,15 @@ class JSONArrayStreamParser:
         # Most reads of a live answer are one whole item behind its separator. A CR in it: there is a second one.
         if data[:5] == _NEXT_ITEM and data[-1:] == b"}" and data.find(b"\r", 4) < 0 and self._is_between():
             item = data[4:]
-            if self._verdict(item) is None:
-                self._offsets.append(self._base + 4)
-                self._base += len(data)
-                return [item]
+            if len(item) <= self._limit and not _may_nest(item, self._max_depth):
+                try:
+                    _CONFIRM(item)
+                except _DECODE_ERRORS:
+                    pass
+                else:
+                    self._offsets.append(self._base + 4)
+                    self._base += len(data)
+                    return [item]
         items: list[bytes] = []
         for piece in (data,) if len(data) <= _PIECE else _pieces(data):
             self.feed(piece)
@@ -289,9 +295,8 @@ class JSONArrayStreamParser:
             return
         if len(text) > self._limit and max(map(len, run)) > self._limit:
             return
-        for item in run:
-            if _may_nest(item, self._max_depth):
-                return
+        if _any_may_nest(run, self._max_depth):
+            return
         self._runs.append((len(items), text, self._base + self._at - 1))
         items += run
         self._at, self._place = end, _COMMA
@@ -512,6 +517,15 @@ def _may_nest(item: bytes, levels: int) -> bool:
         return False
     # replace finds a byte three times as fast as count does
     return 2 * len(item) - len(item.replace(b"{", b"")) - len(item.replace(b"[", b"")) > levels
+
+
+def _any_may_nest(items: list[bytes], levels: int) -> bool:
+    """The same of any of these: a few together have brackets no more than one may have, and that is seen at once."""
+    for at in range(0, len(items), _FEW):
+        few = items[at : at + _FEW]
+        if _may_nest(b"".join(few), levels) and any([_may_nest(item, levels) for item in few]):
+            return True
+    return False
 
 
 def _offsets_of_run(text: bytes, offset: int) -> list[int]:
