@@ -17,6 +17,7 @@ from streamfold.payloads import (
     DepthExceeded,
     Reader,
     is_done,
+    is_given,
     is_keep_alive,
     lenient,
     read_object,
@@ -97,10 +98,27 @@ def object_of(text: str) -> dict[str, Any] | None:
 def error_of_item(item: Any) -> ErrorEvent | None:
     """The error that the first object of a JSON body is, if it is no payload of any dialect."""
     try:
+        body = _ERROR(item)
+        if not (is_given(body.error) or is_given(body.message) or is_given(body.detail)):
+            return None  # as nearly all: a tenth of the time
+    except (*DECODE_ERRORS, TypeError):  # also of what came decoded
+        pass
+    try:
         members = read_object(item, limits.MAX_DEPTH) if isinstance(item, bytes) else None
     except (BadJSON, DepthExceeded):
         return None
     return error_body(members) if members is not None and shape_of(members, None) is None else None
+
+
+class _Error(msgspec.Struct):
+    """The members by one of which :func:`error_body` knows an error."""
+
+    error: msgspec.Raw = msgspec.Raw()
+    message: msgspec.Raw = msgspec.Raw()
+    detail: msgspec.Raw = msgspec.Raw()
+
+
+_ERROR: Final = msgspec.json.Decoder(_Error).decode
 
 
 def error_of_fault(fault: FramingError) -> ErrorEvent:

@@ -40,7 +40,17 @@ from streamfold.events import (
     Usage,
 )
 from streamfold.partial_json import PartialJSON
-from streamfold.payloads import DepthExceeded, Payload, Reader, compact, is_json, known_json, one_line, sanitize
+from streamfold.payloads import (
+    DECODE_ERRORS,
+    DepthExceeded,
+    Payload,
+    Reader,
+    compact,
+    is_json,
+    known_json,
+    one_line,
+    sanitize,
+)
 from streamfold.providers._open_blocks import (
     MakeBlock,
     OpenBlock,
@@ -202,8 +212,8 @@ class Answer:
         self.meant = True
         if self.kind and type(self.payload) is bytes:
             known_text = known_json(self.payload)
-            if known_text is None:  # it stands on many lines
-                known_text, _ = one_line(self.payload)
+            if known_text is None:
+                known_text = _joined_lines(self.payload)
             self.out.append(Raw(self.kind, known_text, index))
             return
         text, is_json, own = self._text_and_name()
@@ -712,6 +722,14 @@ class Answer:
                 self.transcript(block, half)
             case _:
                 self.text(block, half)
+
+
+def _joined_lines(payload: bytes) -> JSONText:
+    """A payload that the strict decoder has read, on one line."""
+    try:
+        return JSONText(msgspec.json.format(payload, indent=-1), "utf-8")
+    except DECODE_ERRORS:  # bad UTF-8 in a member that was skipped
+        return one_line(payload)[0]
 
 
 def _alike(one: str, other: str) -> int:
