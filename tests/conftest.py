@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -40,6 +41,12 @@ def shared_or_skip() -> Path:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     return shared_or_skip()
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves live to the end: no collection of garbage needs to look through them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
