@@ -319,7 +319,9 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
         chunk that is read and says more waits for :meth:`_mean`.
         """
         answer, calling = self.answer, self._calling
-        flow = self._flowing or self._ready_to_flow()
+        flow = self._flowing
+        if flow is None:
+            flow = self._flowing = self._ready_to_flow()
         named = answer.id is not None and answer.model is not None
         out, spans, surplus = answer.out, answer.spans, 0
         last, known, merged = self._totals, answer.usage, None
@@ -334,8 +336,8 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             candidate = chunk.candidates[0]
             part = candidate.content.parts[0]
             piece, totals = part.text, chunk.usage_metadata
-            call, state = part.function_call, flow
             if piece is _UNSET:
+                call = part.function_call
                 if call is _UNSET or part.thought is not None or depth_exceeds(payload, answer.max_depth):
                     break
                 if (
@@ -362,17 +364,17 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                     self._ahead = chunk
                     break
             elif (
-                state is None
-                or call is not _UNSET
+                flow is None
+                or part.function_call is not _UNSET
                 or not piece
                 or candidate.finish_reason is not None
                 or part.thought_signature is not None
-                or candidate.index != state.index
-                or (candidate.grounding_metadata is not None and state.sources is None)
+                or candidate.index != flow.index
+                or (candidate.grounding_metadata is not None and flow.sources is None)
                 or (candidate.safety_ratings is not None and depth_exceeds(payload, answer.max_depth))
                 or (not named and self._names(chunk))
             ):
-                if call is _UNSET and not depth_exceeds(payload, answer.max_depth):
+                if part.function_call is _UNSET and not depth_exceeds(payload, answer.max_depth):
                     self._ahead = chunk
                 break
             news = None
@@ -382,26 +384,22 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
                     if piece is _UNSET or not depth_exceeds(payload, answer.max_depth):
                         self._ahead = chunk
                     break
-            elif piece is not _UNSET and (part.thought is True) is state.thought:
-                tail.append(piece)
-                add(state.say(piece))
-                continue
             if piece is _UNSET:
-                assert call is not _UNSET  # as was seen above
-                count = self._call_in_run(state, call, part.thought_signature, payload)
+                count = self._call_in_run(candidate, payload)
                 calling = self._calling
             else:
+                assert flow is not None  # as was seen above
                 count = 1
-                if (part.thought is True) is not state.thought:
+                if (part.thought is True) is not flow.thought:
                     if answer.is_full(0):
                         break
                     if len(tail) > MANY:
-                        state.pieces.roll()
-                    count += 2 if state.thought or (state.thought is False and state.sources is None) else 1
-                    self._turn_to(state, thought=part.thought is True)
-                    self._flowing, tail = state, state.pieces.tail
+                        flow.pieces.roll()
+                    count += 2 if flow.thought or (flow.thought is False and flow.sources is None) else 1
+                    self._turn_to(flow, thought=part.thought is True)
+                    self._flowing, tail = flow, flow.pieces.tail
                 tail.append(piece)
-                add(state.say(piece))
+                add(flow.say(piece))
             if news is not None:
                 last, merged = totals, news.raw
                 if news != known:
@@ -422,12 +420,13 @@ class GeminiGenerateContentNormalizer(BaseNormalizer):
             flow.pieces.roll()
         return payload
 
-    def _call_in_run(self, state: _OpenCandidate, piece: _CallPiece, signature: str | None, payload: Payload) -> int:
+    def _call_in_run(self, candidate: _HotCandidate, payload: Payload) -> int:
         """A call, or a piece of one, in the midst of a run; how many events that makes."""
-        answer = self.answer
+        answer, state, (part,) = self.answer, self._candidates[candidate.index], candidate.content.parts
+        assert part.function_call is not _UNSET
         before = len(answer.out)
         state.malformed = False
-        self._call_part(state, piece, signature)
+        self._call_part(state, part.function_call, part.thought_signature)
         if len(answer.out) == before:  # a leaf that has no place: whoever asked for raw events sees it
             answer.before, answer.payload, answer.kind, answer.meant = before, payload, None, False
             answer.raw()
