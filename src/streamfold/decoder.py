@@ -590,7 +590,7 @@ class StreamDecoder:
         lives = self._normalizer.lives
         if self._accumulator is None:
             self._accumulator = StreamAccumulator()
-            self._accumulator.late = lives
+        self._accumulator.late = self._accumulator.late or lives  # auto may have told that it does only now
         waiting, begin, end = self._waiting, self._folded, len(self._waiting) - left
         if end > begin:
             news = waiting[begin:end] if begin or left else waiting

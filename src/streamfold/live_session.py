@@ -135,7 +135,12 @@ class LiveSession:
             code: Of the close frame; None where it was the caller who left. A dropped connection has 1006.
             reason: Of the close frame.
         """
-        return [] if self.ended else self._told(self._reader.disconnected(code, reason))
+        if self.ended:
+            return []
+        events = self._told(self._reader.disconnected(code, reason))
+        if self._turns:
+            self._guess = None
+        return events
 
     # -- out ----------------------------------------------------------------------------------------------------------
 

@@ -53,6 +53,17 @@ def test_a_session_tells_whose_it_is(name: str, client: bool) -> None:
     assert told.events == named.events
 
 
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_reading_of_messages_tells_whose_they_are(name: str, form: Any) -> None:
+    recording = SESSIONS[name]
+    messages = list(map(form, recording.frames()))
+    named = streamfold.iter_unified(messages, recording.facts["provider"], framing="messages")
+    told = streamfold.iter_unified(messages, framing="messages")
+    assert lines(list(told)) == lines(list(named))
+    assert told.snapshot() == named.snapshot()
+
+
 @pytest.mark.parametrize("name", [name for name in SESSIONS if SESSIONS[name].facts["connections"] == 1])
 def test_a_reading_goes_on_after_a_turn_and_says_what_the_session_says(name: str) -> None:
     recording = SESSIONS[name]

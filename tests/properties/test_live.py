@@ -88,7 +88,8 @@ def test_the_promises_hold_whatever_comes_and_whenever_it_closes(
     events: list[TurnEvent] = []
     for part in (frames[:point], frames[point:]):
         came = batches(session, part)
-        assert not broken_by_batches([[event for _, event in batch] for batch in came])
+        if named:  # else a message may set free those that were held
+            assert not broken_by_batches([[event for _, event in batch] for batch in came])
         events += [event for batch in came for event in batch]
         events += session.close(code)
     assert not broken(events)

@@ -23,7 +23,7 @@ from streamfold import ErrorEvent, LinkError, LiveSession, Session, TurnEvent, U
 from streamfold.transports._take_up import TAKE_UP, Opening
 from tests.cli.conftest import COMMAND, ENVIRONMENT
 from tests.conftest import SHARED
-from tests.live import Recording, broken, recordings
+from tests.live import Recording, broken, recordings, words
 
 Frame = dict[str, Any]
 Handler = Callable[[ServerConnection], Awaitable[None]]
@@ -322,6 +322,76 @@ def test_a_conversation_of_xai_is_taken_up_by_its_id_in_the_address() -> None:
     session, _ = run(handler, lambda url: told("xai-realtime", url, opening=[update]))
     assert paths == ["/x?model=m", "/x?model=m&conversation_id=conv"]
     assert [(turn.text, turn.outcome) for turn in session.turns] == [("Hi", "truncated"), ("Hi", "complete")]
+
+
+class Grok:
+    """A voice agent that keeps its conversation: it drops the first link, says what was said before, and goes on.
+
+    Args:
+        drop_at: How many messages of the first connection arrive before the link drops.
+    """
+
+    def __init__(self, drop_at: int) -> None:
+        self.drop_at = drop_at
+        self.paths: list[str] = []
+        self.said = 0  # responses that are in the conversation
+
+    async def __call__(self, connection: ServerConnection) -> None:
+        assert connection.request is not None
+        self.paths.append(connection.request.path)
+        await connection.recv()
+        first = len(self.paths) == 1
+        with suppress(ConnectionClosed):
+            for frame in self.frames()[: self.drop_at if first else None]:
+                await connection.send(json.dumps(frame))
+                self.said += frame["type"] == "response.done"
+            if first:
+                await asyncio.sleep(0.02)  # what was sent is on its way
+                drop(connection)
+
+    def frames(self) -> list[Frame]:
+        history = [
+            {"id": f"again_{n}", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "old"}]}
+            for n in range(self.said)
+        ]
+        return [
+            {"type": "session.created", "session": {"id": "s", "model": "grok-voice-latest"}},
+            {"type": "conversation.created", "conversation": {"id": "conv"}},
+            *({"type": "conversation.item.added", "item": item} for item in history),
+            {"type": "session.updated", "session": {"resumption": {"enabled": True}}},
+            *(frame for number in range(self.said, 3) for frame in self.response(f"r{number}")),
+        ]
+
+    def response(self, id_: str) -> list[Frame]:
+        place = {"response_id": id_, "item_id": f"item_{id_}"}
+        return [
+            {"type": "response.created", "response": {"id": id_}},
+            {"type": "response.output_audio_transcript.delta", **place, "delta": f"{id_},"},
+            {"type": "response.output_audio_transcript.delta", **place, "delta": " whole."},
+            {"type": "response.output_audio_transcript.done", **place},
+            {"type": "response.done", "response": {"id": id_, "status": "completed"}},
+        ]
+
+
+@pytest.mark.parametrize("provider", ["xai-realtime", "auto"])
+@pytest.mark.parametrize("count", range(len(Grok(0).frames()) + 1))
+def test_a_conversation_of_xai_goes_on_wherever_the_link_drops(count: int, provider: str) -> None:
+    """What is said again of before is no new turn; a response that the drop cut is truncated, and no other is."""
+    server = Grok(count)
+    update: Frame = {"type": "session.update", "session": {"resumption": {"enabled": True}}}
+    session, _ = run(server, lambda url: told(provider, url, opening=[update]))
+    if count < 2:  # no conversation was told of
+        assert server.paths == ["/x?model=m"]
+        return
+    assert server.paths == ["/x?model=m", "/x?model=m&conversation_id=conv"]
+    inside = max(count - 3, 0) % 5  # messages of a response that had not ended
+    turns = [(turn.id, words([turn], "model"), turn.outcome) for turn in session.turns]
+    assert [turn for turn in turns if turn[2] == "complete"] == [
+        (f"r{number}", [f"r{number}, whole."], "complete") for number in range(3)
+    ]
+    assert [(id_, outcome) for id_, _, outcome in turns if outcome != "complete"] == (
+        [(f"r{(count - 3) // 5}", "truncated")] if inside else []
+    )
 
 
 @pytest.mark.parametrize("refuses", [False, True])

@@ -267,6 +267,19 @@ def test_a_session_like_nobodys_is_unknown() -> None:
     assert session.snapshot().surface == "unknown"
 
 
+def test_a_connection_that_told_nothing_is_a_turn_of_its_own_and_an_empty_one_is_none() -> None:
+    session = LiveSession("auto")
+    assert [event.type for _, event in session.close(1006)] == ["error"]
+    session.feed(SPOKEN)
+    assert session.provider == "gemini-live"
+    session = LiveSession("auto")
+    session.feed({})
+    session.close(1000)
+    events = session.feed({"choices": [{"delta": {"content": "Hi"}}]})
+    assert events[0] == TurnEvent(1, Start("openai-chat"))
+    assert [turn.outcome for turn in session.turns] == ["truncated", "open"]
+
+
 def test_what_is_no_json_is_nobodys() -> None:
     (_, (_, error)) = LiveSession("auto").feed(b"{")
     assert isinstance(error, ErrorEvent)

@@ -706,6 +706,28 @@ def test_why_a_translation_ended(reason: str, end: tuple[str | None, str]) -> No
     assert told({"type": "session.closed"})[0].event.type == "raw"
 
 
+def test_a_session_that_wraps_events_of_responses_breaks_nothing() -> None:
+    """OpenAI's full-duplex sessions: words and sound are told, what they wrap comes out as it came."""
+    wrapped = {"type": "response.event", "event": {"type": "response.output_text.delta", "delta": "no"}}
+    frames: list[Frame] = [
+        {"type": "session.started", "session": {"id": "s"}},
+        {"type": "session.input_transcript.delta", "delta": "And?"},
+        wrapped,
+        {"type": "session.output_transcript.delta", "delta": "Well."},
+        {"type": "session.delegation.created", "delegation": {"id": "d"}},
+        {"type": "session.usage.updated", "usage": {"total_tokens": 3}},
+        {"type": "transport.connected"},
+        {"type": "session.closed", "reason": "close_requested"},
+    ]
+    session, events = session_of(*frames)
+    assert [(block.source, block.text) for block in session.turns[0].blocks] == [("user", "And?"), ("model", "Well.")]  # type: ignore[union-attr]
+    assert [event.name for _, event in events if isinstance(event, Raw)] == [
+        *("session.started", "response.event", "session.delegation.created"),
+        *("session.usage.updated", "transport.connected"),
+    ]
+    assert [turn.outcome for turn in session.turns] == ["complete"]
+
+
 # -- what goes back -----------------------------------------------------------------------------------------------
 
 

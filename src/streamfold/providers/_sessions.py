@@ -56,9 +56,8 @@ def _has(*names: str) -> Callable[[Members, str], bool]:
 
 
 def _of_kind(*kinds: str) -> Callable[[Members, str], bool]:
-    """Whether a message is of one of these types, or of a type that begins like one that ends in a dot."""
-    families = tuple(kind for kind in kinds if kind.endswith("."))
-    return lambda members, kind: kind in kinds or kind.startswith(families)
+    """Whether a message is of one of these types."""
+    return lambda members, kind: kind in kinds
 
 
 def _is_lyria(members: Members, kind: str) -> bool:
@@ -138,8 +137,8 @@ SURE: Final[Mapping[str, Callable[[Members, str], bool]]] = {
     "lyria": _is_lyria,
     "gemini-live": _is_gemini_live,
     "gemini": lambda members, kind: "event_type" in members or isinstance(members.get("events"), list),
-    "xai-stt": _of_kind("transcript."),
-    "xai-tts": _of_kind("audio.", "text."),
+    "xai-stt": _of_kind("transcript.created", "transcript.partial", "transcript.done"),
+    "xai-tts": _of_kind(*(f"{what}.{how}" for what in ("audio", "text") for how in ("delta", "done", "clear"))),
     "xai-realtime": _is_xai,
     "openai-realtime": _is_openai,
     "openai-responses": _is_numbered,

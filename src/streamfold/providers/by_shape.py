@@ -29,10 +29,12 @@ from streamfold.payloads import (
 from streamfold.providers._answer import NormalizerSettings
 from streamfold.providers._aws import is_exception, unwrapped
 from streamfold.providers._errors import provider_error
+from streamfold.providers._sessions import told_by
 from streamfold.providers._table import BaseNormalizer, CloseHow, Cursor, More, Normalizer, text_of
-from streamfold.providers.registry import normalizer
+from streamfold.providers.registry import normalizer, of_messages
 
 __all__ = [
+    "AutoMessagesNormalizer",
     "AutoNormalizer",
     "BedrockAnthropicNormalizer",
     "BedrockInvokeNormalizer",
@@ -240,12 +242,19 @@ class AutoNormalizer(BaseNormalizer):
         except (BadJSON, DepthExceeded):
             return False
         name_of = self.answer.name_of
-        provider = shape_of(members, name_of(0) if name_of else None, self.among) if members else None
+        provider = self._told_by(members, name_of(0) if name_of else None) if members else None
         return provider is not None and self._takes(provider)
 
     def _takes(self, provider: str) -> bool:
-        self.chosen = normalizer(provider, after=self._after, **self._settings)
+        self.chosen = self._made(provider)
         return True
+
+    def _told_by(self, members: Members, name: str | None) -> str | None:
+        """The provider whose dialect a payload speaks, None if none can be told."""
+        return shape_of(members, name, self.among)
+
+    def _made(self, provider: str) -> Normalizer:
+        return normalizer(provider, after=self._after, **self._settings)
 
     def _pass_on(self, batch: list[Payload]) -> list[Event]:
         """The whole batch is the chosen one's, and so is what it says of its events."""
@@ -302,7 +311,7 @@ class AutoNormalizer(BaseNormalizer):
             elif not is_keep_alive(held.payload) or self._held_enough():
                 self._give_up()  # which meets the fault again, and says so
             return
-        provider = shape_of(members, held.name, self.among)
+        provider = self._told_by(members, held.name)
         if provider is not None:
             self._choose(provider)
         elif members.get("error") and "type" not in members:  # an error body: every vendor's looks alike
@@ -316,7 +325,7 @@ class AutoNormalizer(BaseNormalizer):
         return len(self._held) >= limits.MAX_SNIFF_PAYLOADS or self._held_bytes > limits.MAX_SNIFF_BYTES
 
     def _choose(self, provider: str) -> None:
-        self.chosen = normalizer(provider, after=self._after, **self._settings)
+        self.chosen = self._made(provider)
         held, self._held = self._held, []
         self.chosen.answer.name_of = lambda number: held[number].name
         self.chosen.answer.offset_of = lambda number: held[number].offset
@@ -342,6 +351,25 @@ class AutoNormalizer(BaseNormalizer):
             answer.name_of, answer.offset_of = _always(waiting.name), _always(waiting.offset)
             super().read(iter((waiting.payload,)), self._out, None)
         answer.spans, answer.surplus, answer.name_of, answer.offset_of = spans, surplus, names, offsets
+
+
+class AutoMessagesNormalizer(AutoNormalizer):
+    """Whole messages, those of sessions too: see :func:`streamfold.providers._sessions.told_by`.
+
+    What Gemini Live and Lyria both begin with waits for the next message, and so do pings, whosever they are.
+    """
+
+    def _told_by(self, members: Members, name: str | None) -> str | None:
+        if members.keys() <= _OF_SETUP or members.get("type") == "ping":
+            return None
+        told = told_by(members)
+        return super()._told_by(members, name) if told is None else told.provider
+
+    def _made(self, provider: str) -> Normalizer:
+        return of_messages(provider, after=self._after, **self._settings)
+
+
+_OF_SETUP: Final = frozenset({"setupComplete"})
 
 
 class XAINormalizer(AutoNormalizer):

@@ -101,12 +101,18 @@ def of_messages(
     Raises:
         UsageError: As :func:`normalizer`.
     """
+    if provider == "auto":
+        made_by_shape: Normalizer = import_module(_BY_SHAPE).AutoMessagesNormalizer(after=after, **settings)
+        return made_by_shape
     dialect = IN_LANES.get(provider) if isinstance(provider, str) else None
     if dialect is None or after is not None:
         return normalizer(provider, after=after, **settings)
     lanes = import_module("streamfold.providers._lanes").LanesNormalizer
     made: Normalizer = lanes(partial(normalizer, dialect, **settings), **settings)
     return made
+
+
+_BY_SHAPE: Final = "streamfold.providers.by_shape"
 
 
 def framing_of(provider: Provider) -> str:
