@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import Event, GoAway, Raw, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.events import BlockEnd, Event, GoAway, Raw, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, json_text
 from streamfold.pieces import MANY
 from streamfold.providers import _usage
@@ -132,7 +132,8 @@ _DELTAS: Final = ("step.delta", "content.delta")
 _STOPS: Final = ("step.stop", "content.stop")
 _OPENS: Final = ("step.start", "content.start")
 _CITES: Final = ("text_annotation_delta", "text_annotation")
-_PLAIN: Final = ("thought", "model_output", "text", "function_call")  # steps that their type says all of
+_WORDED: Final = ("model_output", "text", "thought")
+_OF_WORDS: Final = (OpenBlock, OpenReasoning)
 
 # -- what all other payloads are read into ----------------------------------------------------------------------------
 
@@ -684,7 +685,14 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             elif kind in _STOPS:
                 if step is None:
                     return payload
-                self._stop_step(step)
+                block = step.block
+                if step.type in _WORDED and type(block) in _OF_WORDS and block is not None and not block.half:
+                    if open_.pop(block.index, None) is not None:
+                        add(BlockEnd(block.index, block.block(True)))
+                    del steps[step.index]
+                    self._latest = next(reversed(steps.values())) if steps else None
+                else:
+                    self._stop_step(step)
                 step = None
             elif kind in _OPENS:
                 opened = event.step or event.content
@@ -710,26 +718,23 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _opened(self, index: int, opened: _Opened) -> _Step | None:
         """:meth:`_start_step` of a step that says next to nothing; None where it says more."""
-        type_, signature = opened.type, opened.signature
-        if type_ == "function_call":
-            members: Members = {"type": type_, "id": opened.id, "signature": signature}
-            meta = {"signature": signature} if signature else None
-            return _Step(
-                index, members, type_, self.answer.open_call(opened.id, opened.name, meta=meta) if opened.name else None
-            )
-        if type_ in _PLAIN:
-            if signature:
-                return None
-            if type_ == "thought":
-                return _Step(index, {"type": type_}, type_, self.answer.open_reasoning(), opened=1)
-            return _Step(index, {"type": type_}, type_)
-        step = _Step(index, {"type": type_}, type_)
-        members = step.members
-        members["id"], members["call_id"], members["signature"] = opened.id, opened.call_id, signature
+        type_, signature, answer = opened.type, opened.signature, self.answer
+        if type_ == "thought":
+            return None if signature else _Step(index, {"type": type_}, type_, answer.open_reasoning(), opened=1)
+        if type_ in _WORDED:
+            return None if signature else _Step(index, {"type": type_}, type_)
+        members: Members = {"type": type_, "id": opened.id, "call_id": opened.call_id, "signature": signature}
         if opened.name:
             members["name"] = opened.name
-        if type_.endswith("_call"):
-            self._begin_call(step, members)
+        step = _Step(index, members, type_)
+        if type_ == "function_call":
+            if opened.name:
+                meta = {"signature": signature} if signature else None
+                step.block = answer.open_call(opened.id, opened.name, meta=meta)
+        elif type_.endswith("_call"):
+            kind = _kind_of(type_.removesuffix("_call"))
+            meta = {"type": type_, "signature": signature} if signature else {"type": type_}
+            step.block = answer.open_call(opened.id, opened.name or kind, kind=kind, executor="provider", meta=meta)
         elif type_.endswith("_result"):
             self._open_whole(step)
         else:
