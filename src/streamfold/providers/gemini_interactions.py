@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from streamfold.blocks import Block, Citation, JSONText, OtherBlock, ToolResultBlock
 from streamfold.events import BlockEnd, Event, GoAway, Raw, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
@@ -98,12 +99,12 @@ class _Nothing(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _Opened(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    id: str | None = None
-    call_id: str | None = None
-    signature: str = ""
+    id: str | UnsetType = UNSET
+    call_id: str | UnsetType = UNSET
+    signature: str | UnsetType = UNSET
     type: str = ""
-    name: str = ""
-    arguments: _Nothing | None = None
+    name: str | UnsetType = UNSET
+    arguments: _Nothing | UnsetType = UNSET
 
 
 class _Everyday(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
@@ -132,7 +133,7 @@ _DELTAS: Final = ("step.delta", "content.delta")
 _STOPS: Final = ("step.stop", "content.stop")
 _OPENS: Final = ("step.start", "content.start")
 _CITES: Final = ("text_annotation_delta", "text_annotation")
-_WORDED: Final = ("model_output", "text", "thought")
+_WORDED: Final = {type_: _Opened(type=type_) for type_ in ("model_output", "text", "thought")}  # as they open
 _OF_WORDS: Final = (OpenBlock, OpenReasoning)
 
 # -- what all other payloads are read into ----------------------------------------------------------------------------
@@ -683,7 +684,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 elif type_ not in _CITES or not self._annotated(step, delta.annotations or [], event, payload):
                     return payload
             elif kind in _STOPS:
-                if step is None:
+                if step is None or (step.block is None and answer.is_full(0)):  # a call without a name opens as it ends
                     return payload
                 block = step.block
                 if step.type in _WORDED and type(block) in _OF_WORDS and block is not None and not block.half:
@@ -718,23 +719,32 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _opened(self, index: int, opened: _Opened) -> _Step | None:
         """:meth:`_start_step` of a step that says next to nothing; None where it says more."""
-        type_, signature, answer = opened.type, opened.signature, self.answer
-        if type_ == "thought":
-            return None if signature else _Step(index, {"type": type_}, type_, answer.open_reasoning(), opened=1)
-        if type_ in _WORDED:
-            return None if signature else _Step(index, {"type": type_}, type_)
-        members: Members = {"type": type_, "id": opened.id, "call_id": opened.call_id, "signature": signature}
-        if opened.name:
-            members["name"] = opened.name
+        type_, signature, answer = opened.type, opened.signature or None, self.answer
+        bare = _WORDED.get(type_)
+        if bare is not None:
+            if opened != bare:
+                return None
+            if type_ == "thought":
+                return _Step(index, {"type": type_}, type_, answer.open_reasoning(), opened=1)
+            return _Step(index, {"type": type_}, type_)
+        members: Members = {"type": type_}
+        if opened.id:
+            members["id"] = opened.id
+        if opened.call_id:
+            members["call_id"] = opened.call_id
+        if signature:
+            members["signature"] = signature
+        name = opened.name or ""
+        if name:
+            members["name"] = name
         step = _Step(index, members, type_)
         if type_ == "function_call":
-            if opened.name:
-                meta = {"signature": signature} if signature else None
-                step.block = answer.open_call(opened.id, opened.name, meta=meta)
+            if name:
+                step.block = answer.open_call(opened.id, name, meta={"signature": signature} if signature else None)
         elif type_.endswith("_call"):
             kind = _kind_of(type_.removesuffix("_call"))
             meta = {"type": type_, "signature": signature} if signature else {"type": type_}
-            step.block = answer.open_call(opened.id, opened.name or kind, kind=kind, executor="provider", meta=meta)
+            step.block = answer.open_call(opened.id, name or kind, kind=kind, executor="provider", meta=meta)
         elif type_.endswith("_result"):
             self._open_whole(step)
         else:
