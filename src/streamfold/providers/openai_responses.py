@@ -159,10 +159,13 @@ _HELD: Final = frozenset(
 
 _PIECES: Final[Mapping[str, str]] = {
     "response.output_text.delta": "content_index",
+    "response.refusal.delta": "content_index",
     "response.reasoning_summary_text.delta": "summary_index",
     "response.reasoning_text.delta": "content_index",
     "response.function_call_arguments.delta": "content_index",
     "response.custom_tool_call_input.delta": "content_index",
+    "response.mcp_call_arguments.delta": "content_index",
+    "response.apply_patch_call_operation_diff.delta": "content_index",
     "response.code_interpreter_call_code.delta": "content_index",
     "response.shell_call_command.delta": "command_index",
 }
@@ -795,21 +798,18 @@ class OpenAIResponsesNormalizer(BaseNormalizer):
             answer.close(block)
 
     def _text_delta(self, event: _Event) -> None:
-        block = self._visible(event, "text")
-        if block is not None:
-            self._warm_text(event.type, event, block)
+        self._visible(event, "text")
 
     def _refusal_delta(self, event: _Event) -> None:
         self._visible(event, "refusal")
 
-    def _visible(self, event: _Event, kind: Literal["text", "refusal"]) -> OpenBlock | None:
-        """The block that took the piece."""
+    def _visible(self, event: _Event, kind: Literal["text", "refusal"]) -> None:
         piece = text_of(event.delta)
         block = self._part_at(event, kind) if piece else None
         if block is not None:
             self.answer.text(block, piece)
             self.answer.meant = True
-        return block
+            self._warm_text(event.type, event, block)
 
     def _text_done(self, event: _Event) -> None:
         self._tell_whole(event, "text", text_of(event.text))
