@@ -61,7 +61,8 @@ def alone(provider: str, frames: list[Frame]) -> LiveSession:
 
 
 @pytest.mark.parametrize("name", [name for name in SESSIONS if SESSIONS[name].facts["connections"] == 1])
-def test_a_recorded_session_is_read_and_its_frames_are_sent(name: str) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_a_recorded_session_is_read_and_its_frames_are_sent(name: str, named: bool) -> None:
     recording = SESSIONS[name]
     provider = recording.facts["provider"]
     came: list[Any] = []
@@ -75,7 +76,7 @@ def test_a_recorded_session_is_read_and_its_frames_are_sent(name: str) -> None:
         await connection.close()
 
     async def client(url: str) -> LiveSession:
-        async with streamfold.live(provider, url) as connection:
+        async with streamfold.live(provider if named else "auto", url) as connection:
             for frame in recording.frames("out"):
                 await connection.send(frame)
             async for _ in connection:
@@ -83,6 +84,7 @@ def test_a_recorded_session_is_read_and_its_frames_are_sent(name: str) -> None:
             return connection.session
 
     session = run(handler, client)
+    assert session.provider == provider
     assert came == recording.frames("out")
     expected = alone(provider, recording.frames())
     expected.close(1000)

@@ -226,6 +226,10 @@ TOLD: dict[str, tuple[list[Any], str]] = {
     "Responses, refused": ([{"type": "error", "status": 400, "error": {"code": "c"}}], "openai-responses"),
     "Interactions": ([CONNECTED], "gemini"),
     "speech to text": ([{"type": "transcript.created"}], "xai-stt"),
+    "speech to text, whose end was sent": (
+        [{"sent": {"type": "audio.done"}}, {"type": "transcript.created"}],
+        "xai-stt",
+    ),
     "text to speech": ([{"sent": b"no JSON"}, {"type": "audio.delta", "delta": "AAAB"}], "xai-tts"),
     "something else": ([{"new": n} for n in range(9)], "auto"),
     "an answer as over HTTP": ([{"choices": [{"delta": {"content": "Hi"}}]}, {"type": "transcript.done"}], "auto"),

@@ -138,7 +138,7 @@ SURE: Final[Mapping[str, Callable[[Members, str], bool]]] = {
     "gemini-live": _is_gemini_live,
     "gemini": lambda members, kind: "event_type" in members or isinstance(members.get("events"), list),
     "xai-stt": _of_kind("transcript.created", "transcript.partial", "transcript.done"),
-    "xai-tts": _of_kind(*(f"{what}.{how}" for what in ("audio", "text") for how in ("delta", "done", "clear"))),
+    "xai-tts": _of_kind("text.delta", "text.done", "text.clear", "audio.delta", "audio.clear"),
     "xai-realtime": _is_xai,
     "openai-realtime": _is_openai,
     "openai-responses": _is_numbered,
@@ -147,6 +147,7 @@ SURE: Final[Mapping[str, Callable[[Members, str], bool]]] = {
 LIKELY: Final[Mapping[str, Callable[[Members, str], bool]]] = {
     # provider -> whether it is likely to be
     "gemini-live": _has("setup", "setupComplete"),
+    "xai-tts": _of_kind("audio.done"),  # to the server it is the end of what speech to text hears
     "xai-realtime": _of_kind("ping", "conversation.created"),  # OpenAI's beta had the latter, behind its session
     "openai-realtime": _is_realtime,
     "openai-responses": _is_responses,
