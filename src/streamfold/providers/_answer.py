@@ -228,6 +228,11 @@ class Answer:
         names = (named.type, named.event_type, named.object) if named else ()
         return text, is_json, next((sanitize(name) for name in names if isinstance(name, str) and name), "")
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether every payload that says nothing else is handed out."""
+        return self._raw_mode == "all"
+
     def said(self) -> None:
         """The payload means something, though it may cause no event: it does not come out as ``raw``."""
         self.meant = True
@@ -287,9 +292,13 @@ class Answer:
         """Running totals after a newer object. What is merged is read again with each, so it may not grow for ever."""
         totals = merge(before, now)
         if totals is not now and len(compact(totals)) > limits.MAX_USAGE_BYTES:
-            most = f"the totals of the answer come to more than {limits.MAX_USAGE_BYTES} bytes"
-            self.fail(self.payload_error("limit", most, "usage"))
+            self.too_much_usage()
         return totals
+
+    def too_much_usage(self) -> None:
+        """End the answer: its totals have grown beyond their bound."""
+        most = f"the totals of the answer come to more than {limits.MAX_USAGE_BYTES} bytes"
+        self.fail(self.payload_error("limit", most, "usage"))
 
     def report(self, usage: Usage | None) -> None:
         """Hand out running totals where they changed."""

@@ -63,15 +63,14 @@ def merge(before: Members | None, now: Members) -> Members:
     """Running totals after a newer object: one with its own total replaces, one without adds what it knows."""
     if before is None or whole(now.get("total_tokens")) is not None:
         return now
+    merged = before | now
     if _MERGED.isdisjoint(map(type, now.values())):
-        return before | now
-    merged = dict(before)
+        return merged
     for name, value in now.items():
-        old = merged.get(name)
-        if isinstance(value, dict) and isinstance(old, dict):
+        if value is None:
+            merged[name] = before.get(name)
+        elif isinstance(value, dict) and isinstance(old := before.get(name), dict):
             merged[name] = merge(cast("Members", old), cast("Members", value))
-        elif value is not None or name not in merged:
-            merged[name] = value
     return merged
 
 

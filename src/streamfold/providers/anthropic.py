@@ -9,18 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 import msgspec
 
+from streamfold import limits
 from streamfold.blocks import Block, Citation, Executor, JSONText, OtherBlock, ToolResultBlock
-from streamfold.events import ErrorEvent, Event, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
-from streamfold.payloads import DECODE_ERRORS, Payload, Reader, compact, depth_exceeds, is_given, json_text, read_object
-from streamfold.pieces import MANY, Pieces
+from streamfold.events import ErrorEvent, Event, Raw, ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
+from streamfold.payloads import (
+    DECODE_ERRORS,
+    Payload,
+    Reader,
+    compact,
+    depth_exceeds,
+    is_given,
+    json_text,
+    known_json,
+    read_object,
+)
+from streamfold.pieces import Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning, OpenWhole
-from streamfold.providers._table import END, BaseNormalizer, More, Say, text_of
+from streamfold.providers._table import END, BaseNormalizer, Say, text_of
 
 __all__ = ["AnthropicNormalizer"]
 
@@ -47,11 +58,10 @@ SERVER_TOOLS: Final[Mapping[str, str]] = {
 }
 """Kinds of the tools that the server runs, where the kind is not the tool's own name."""
 
-# -- the hot shapes: one delta of the block that the delta before belonged to ---------------------------------------
+# -- the everyday payloads, but for what begins and ends a message --------------------------------------------------
 
-
-# A delta without a ``type`` is told by its members, here and in the general way: that lets the decoder check the type
-# as a tag, which costs nothing. gc=False: these hold no cycle and are dropped at once.
+# Whatever is not of these shapes goes the general way, where a type that is left out is told by the members: that lets
+# the decoder check all types as tags, which costs nothing. gc=False: these hold no cycle and are dropped at once.
 
 
 class _TextDelta(msgspec.Struct, gc=False, tag_field="type", tag="text_delta", rename={"piece": "text"}):
@@ -64,6 +74,73 @@ class _ThinkingDelta(msgspec.Struct, gc=False, tag_field="type", tag="thinking_d
 
 class _InputDelta(msgspec.Struct, gc=False, tag_field="type", tag="input_json_delta", rename={"piece": "partial_json"}):
     piece: str
+
+
+class _SignatureDelta(msgspec.Struct, gc=False, tag_field="type", tag="signature_delta", rename={"piece": "signature"}):
+    piece: str
+
+
+class _CitationsDelta(msgspec.Struct, gc=False, tag_field="type", tag="citations_delta", rename={"piece": "citation"}):
+    piece: dict[str, Any]
+
+
+class _EmptyText(msgspec.Struct, gc=False, tag_field="type", tag="text"):
+    text: Literal[""] = ""
+    citations: tuple[()] | None = None
+
+
+class _EmptyThinking(msgspec.Struct, gc=False, tag_field="type", tag="thinking"):
+    thinking: Literal[""] = ""
+    signature: Literal[""] = ""
+
+
+class _ToolUse(msgspec.Struct, gc=False, tag_field="type", tag="tool_use"):
+    type: ClassVar[str] = "tool_use"
+    id: str = ""
+    name: Any = None
+    input: msgspec.Raw = msgspec.Raw()
+    caller: Any = None
+    server_name: Any = None
+    toolset_name: Any = None
+
+
+class _ServerToolUse(_ToolUse, gc=False, tag_field="type", tag="server_tool_use"):
+    type: ClassVar[str] = "server_tool_use"
+
+
+class _DeltaEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
+    index: int
+    delta: _TextDelta | _ThinkingDelta | _InputDelta | _SignatureDelta | _CitationsDelta
+
+
+class _StartEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block_start"):
+    index: int
+    content_block: _EmptyText | _EmptyThinking | _ToolUse | _ServerToolUse
+
+
+class _StopEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block_stop"):
+    index: int
+
+
+class _PingEvent(msgspec.Struct, gc=False, tag_field="type", tag="ping"):
+    pass
+
+
+class _Reason(msgspec.Struct, gc=False):
+    stop_reason: str
+    stop_sequence: Any = None
+    stop_details: None = None
+    container: None = None
+
+
+class _EndEvent(msgspec.Struct, gc=False, tag_field="type", tag="message_delta"):
+    delta: _Reason
+    usage: dict[str, Any]
+    context_management: None = None
+    input_transformations: None = None
+
+
+# Of nearly all payloads it is known what they are, and a decoder of one shape is faster than one that tells seven.
 
 
 class _TextEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
@@ -81,76 +158,13 @@ class _InputEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block
     delta: _InputDelta
 
 
-_SHORT: Final = 64  # bytes: no delta is as short, stops and pings are, and a decode that is refused costs 0.7 µs
 _TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
 _THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
 _INPUT: Final = msgspec.json.Decoder(_InputEvent).decode
-
-
-# What begins or ends a block has to name its type: a tag may be left out.
-
-
-class _Stop(msgspec.Struct, gc=False):
-    type: Literal["content_block_stop"]
-    index: int
-
-
-class _EmptyText(msgspec.Struct, gc=False):
-    type: Literal["text"]
-    text: Literal[""] = ""
-    citations: None = None
-
-
-class _TextStart(msgspec.Struct, gc=False):
-    type: Literal["content_block_start"]
-    index: int
-    content_block: _EmptyText
-
-
-_STOP: Final = msgspec.json.Decoder(_Stop).decode
-_TEXT_START: Final = msgspec.json.Decoder(_TextStart).decode
-
-
-def _more(
-    normalizer: AnthropicNormalizer, decode: Callable[[bytes], Any], wire_index: object, say: Say, pieces: Pieces
-) -> More:
-    """Reads more deltas of the block at that index, its stop, and what goes on so in the text that begins behind it.
-
-    A payload that nests too deep has more than ``size`` bytes.
-    """
-    tail, size, is_open = pieces.tail_to_add_to(), normalizer.shallow, True
-
-    def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
-        nonlocal decode, wire_index, say, pieces, tail, is_open
-        if len(tail) > MANY:
-            tail = pieces.tail_to_add_to()
-        for payload in payloads:
-            if type(payload) is not bytes:
-                return payload
-            if not _SHORT < len(payload) <= size:
-                if not is_open or len(payload) > size or not normalizer.stops(payload, wire_index):
-                    return payload
-                is_open, wire_index = False, None  # which is no index of a delta
-                continue
-            if not is_open:
-                begun = normalizer.begins_text(payload)
-                if begun is None:
-                    return payload
-                decode, is_open, (wire_index, pieces) = _TEXT, True, begun
-                say, tail = partial(TextDelta, pieces.index), pieces.tail_to_add_to()
-                continue
-            try:
-                event = decode(payload)
-            except DECODE_ERRORS:
-                return payload
-            piece = event.delta.piece
-            if not piece or event.index != wire_index:
-                return payload
-            tail.append(piece)
-            add(say(piece))
-        return END
-
-    return more
+_SHORT: Final = 64  # bytes: no delta is as short
+_PLACE: Final = len('{"type":"content_block_')  # where deltas differ from starts, in the vendor's own layout
+_DELTA: Final = ord("d")
+_EVERYDAY: Final = msgspec.json.Decoder(_DeltaEvent | _StartEvent | _StopEvent | _PingEvent | _EndEvent).decode
 
 
 # -- what all other payloads are read into; large members stay text ---------------------------------------------------
@@ -235,10 +249,152 @@ class AnthropicNormalizer(BaseNormalizer):
     def _begin(self) -> None:
         self._begun = False
         self._usage: Members | None = None
+        self._totals_size = 0  # in bytes of JSON text
         self._by_index: dict[object, OpenBlock] = {}
         self._latest: OpenBlock | None = None
         self._prefilled: Members | None = None  # the block of message_start that is being read
         self._blank: OpenCall | None = None  # stopped without any input: no arguments, or cut before the first
+        # Where a delta like the last one goes: the index it names, its kind, what it says, and the text that grows.
+        self._warm_index: object = None
+        self._kind: type = _TextDelta
+        self._decode: Callable[[bytes], Any] = _TEXT
+        self._say: Say = TextDelta  # type: ignore[assignment]  # before the first
+        self._pieces = _NOWHERE
+
+    # -- the short way ------------------------------------------------------------------------------------------------
+
+    def _read_everyday(self, payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        """Read payloads for as long as they are of everyday shapes: deltas, and what begins and ends blocks.
+
+        It says what the general way would say, and gives up before it has changed anything.
+        """
+        index, decode, say, size = self._warm_index, self._decode, self._say, self._shallow
+        tail = self._pieces.tail_to_add_to()
+        event: Any
+        for payload in payloads:
+            if type(payload) is not bytes:
+                return payload
+            if _SHORT < len(payload) <= size and payload[_PLACE] == _DELTA:
+                try:
+                    event = decode(payload)
+                except DECODE_ERRORS:
+                    pass
+                else:
+                    piece = event.delta.piece
+                    if piece and event.index == index:
+                        tail.append(piece)
+                        add(say(piece))
+                        continue
+            if not self._takes(payload):
+                return payload
+            index, decode, say, tail = self._warm_index, self._decode, self._say, self._pieces.tail
+        return END
+
+    def _takes(self, payload: bytes) -> bool:
+        """Read a payload that is no delta like the last one; whether its shape is an everyday one."""
+        try:
+            event = _EVERYDAY(payload)
+        except DECODE_ERRORS:
+            return False
+        if len(payload) > self._shallow and depth_exceeds(payload, self.answer.max_depth):
+            return False
+        return _TAKES[type(event)](self, event, payload)
+
+    def _open_at(self, index: int) -> OpenBlock | None:
+        """The block at that index, if it is open and no half of a character waits in it."""
+        block = self._by_index.get(index)
+        return None if block is None or block.half or block.index not in self.answer.open else block
+
+    def _takes_delta(self, event: _DeltaEvent, payload: bytes) -> bool:
+        """Read a citation, a signature, a delta that says nothing, or one that only looks unlike the last one."""
+        delta: Any = event.delta
+        block = self._open_at(event.index)
+        if block is None:
+            return False
+        if type(delta) is _CitationsDelta:
+            if block.kind != "text":
+                return False
+            self._cite(block, delta.piece)
+            return True
+        if type(delta) is _SignatureDelta:
+            if type(block) is not OpenReasoning or not self._takes_raw("content_block_delta", payload, block.index):
+                return False
+            self._sign(block, delta.piece)
+            return True
+        piece = delta.piece
+        if not piece:
+            return self._takes_raw("content_block_delta", payload, block.index)
+        if event.index != self._warm_index or type(delta) is not self._kind:
+            return False
+        self._pieces.add(piece)  # it is a long one, or laid out otherwise than the vendor does
+        self.answer.out.append(self._say(piece))
+        return True
+
+    def _takes_raw(self, name: str, payload: bytes, index: int | None) -> bool:
+        """Hand out a payload that says nothing else."""
+        answer = self.answer
+        text = known_json(payload) if answer.shows_all else None
+        if text is None:
+            return False
+        answer.out.append(Raw(name, text, index))
+        return True
+
+    def _takes_ping(self, event: _PingEvent, payload: bytes) -> bool:
+        return self._takes_raw("ping", payload, None)
+
+    def _takes_stop(self, event: _StopEvent, payload: bytes) -> bool:
+        index, answer = event.index, self.answer
+        block = self._open_at(index)
+        if block is None:
+            return False
+        if type(block) is OpenCall:
+            if not (block.tail or block.full):
+                return False
+            before = len(answer.out)
+            answer.finish_call(block)
+            answer.spans.append((before, 2))
+            answer.surplus += 1
+        else:
+            answer.close(block)
+        by_index = self._by_index
+        del by_index[index]
+        self._latest = next(reversed(by_index.values())) if by_index else None
+        self._warm_index, self._pieces = None, _NOWHERE
+        return True
+
+    def _takes_start(self, event: _StartEvent, payload: bytes) -> bool:
+        content, index, answer = event.content_block, event.index, self.answer
+        if index in self._by_index or answer.is_full(0):
+            return False
+        block: OpenBlock
+        if type(content) is _EmptyText:
+            block = answer.open_text()
+        elif type(content) is _EmptyThinking:
+            block = answer.open_reasoning()
+        elif cast("_ToolUse", content).id in ("", "null"):  # one will be made up
+            return False
+        else:
+            block = self._open_tool_use(cast("_ToolUse", content))
+        self._latest = self._by_index[index] = block
+        self._warm(block, index)
+        return True
+
+    def _takes_end(self, event: _EndEvent, payload: bytes) -> bool:
+        """Read the totals and why the message ends, where all blocks are closed."""
+        delta, answer = event.delta, self.answer
+        if answer.open or not delta.stop_reason or not event.usage:
+            return False
+        if self._totals_size + 4 * len(payload) > limits.MAX_USAGE_BYTES:  # 1e9 is written as 1000000000.0
+            return False
+        out = answer.out
+        before = len(out)
+        self._latest = None
+        self._read_usage(event.usage)
+        self._stop(delta.stop_reason, delta.stop_sequence)
+        if len(out) == before:  # the totals are what they were
+            answer.spans.append((before, 0))
+            answer.surplus -= 1
+        return True
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -273,7 +429,8 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _message_start(self, event: _Event) -> None:
         message = event.message or _Message()
-        self.more = None
+        self.more = self._read_everyday if self.hot else None
+        self._cool()
         if self._begun:  # a proxy that started again upstream: never join the two
             self.answer.restart("message_start")
             self._usage, self._latest = None, None
@@ -321,7 +478,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _content_block_delta(self, event: _Event) -> None:
         delta, index, answer = event.delta or _Delta(), _key(event.index), self.answer
-        self.more = None  # until it is clear that no half of a character is waiting
+        self._warm_index = None  # until it is clear that no half of a character is waiting
         said = len(answer.out)
         handler = _DELTAS.get(delta.type or _kind_of(delta))
         if handler is not None:
@@ -340,7 +497,7 @@ class AnthropicNormalizer(BaseNormalizer):
             else:
                 self.answer.raw()
             return
-        self.more = None
+        self._cool()
         self._latest = next(reversed(by_index.values())) if by_index else None
         if type(block) is OpenCall:
             self._finish_call(block)
@@ -393,7 +550,7 @@ class AnthropicNormalizer(BaseNormalizer):
         opened.redacted, opened.encrypted = True, text_of(block.data) or None
         return opened
 
-    def _open_tool_use(self, block: _ContentBlock) -> OpenBlock:
+    def _open_tool_use(self, block: _ContentBlock | _ToolUse) -> OpenCall:
         kind, name = "function", text_of(block.name)
         executor: Executor = "client"
         if block.type == "server_tool_use":
@@ -507,51 +664,25 @@ class AnthropicNormalizer(BaseNormalizer):
                 block.revised["encrypted_content"] = delta.encrypted_content
             self.answer.raw(index=block.index)
 
-    @property
-    def shallow(self) -> int:
-        """How many bytes a payload may have that cannot nest too deep."""
-        return self._shallow
-
-    def stops(self, payload: bytes, wire_index: object) -> bool:
-        """Stop the block at that index, if the payload is its stop and tells nothing besides: else nothing is done."""
-        try:
-            index = _STOP(payload).index
-        except DECODE_ERRORS:
-            return False
-        block = self._by_index.get(index)
-        if index != wire_index or block is None or type(block) is OpenCall or block.half:
-            return False
-        if block.index not in self.answer.open:
-            return False
-        del self._by_index[index]
-        self._latest = next(reversed(self._by_index.values())) if self._by_index else None
-        self.answer.close(block)
-        return True
-
-    def begins_text(self, payload: bytes) -> tuple[int, OpenBlock] | None:
-        """Open the block that begins with this payload, if it is one of text that says nothing yet; and its index."""
-        if b'"text"' not in payload:
-            return None
-        try:
-            index = _TEXT_START(payload).index
-        except DECODE_ERRORS:
-            return None
-        if index in self._by_index or self.answer.is_full(0):
-            return None
-        block = self._latest = self._by_index[index] = self.answer.open_text()
-        return index, block
-
     def _warm(self, block: OpenBlock, index: object) -> None:
         """Let the next delta take the short way, if it is one of this block."""
         at = block.index
         if not self.hot or block.half or at not in self.answer.open:
             return
+        self.more, self._warm_index, self._pieces = self._read_everyday, index, block
         if block.kind == "text":
-            self.more = _more(self, _TEXT, index, partial(TextDelta, at), block)
+            self._kind, self._decode, self._say = _TextDelta, _TEXT, partial(TextDelta, at)
         elif type(block) is OpenCall:
-            self.more = _more(self, _INPUT, index, partial(ToolCallDelta, at, block.id), block)
+            self._kind, self._decode, self._say = _InputDelta, _INPUT, partial(ToolCallDelta, at, block.id)
         elif type(block) is OpenReasoning:
-            self.more = _more(self, _THINKING, index, partial(ReasoningDelta, at), block.parts[block.part(0)])
+            self._kind, self._decode, self._say = _ThinkingDelta, _THINKING, partial(ReasoningDelta, at)
+            self._pieces = block.parts[block.part(0)]
+        else:
+            self._cool()
+
+    def _cool(self) -> None:
+        """The block whose deltas took the short way is over."""
+        self._warm_index, self._pieces = None, _NOWHERE
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -576,7 +707,7 @@ class AnthropicNormalizer(BaseNormalizer):
     # -- blocks close, totals, ends -----------------------------------------------------------------------------------
 
     def _stop_block(self, block: OpenBlock, index: object) -> None:
-        self.more = None
+        self._cool()
         if type(block) is OpenCall:
             self._finish_call(block)
         else:
@@ -599,7 +730,7 @@ class AnthropicNormalizer(BaseNormalizer):
             self.answer.finish_call(call, call.given)
         else:
             self._finish_blank()
-            self._blank = call
+            self._blank, self.more = call, None  # what comes next may say what to make of it
             self.answer.said()
 
     def _finish_blank(self, *, cut: bool = False) -> None:
@@ -614,7 +745,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _cut_open_blocks(self) -> None:
         """The message is over: a block without its stop broke off (``max_tokens`` inside tool input)."""
-        self.more = None
+        self._cool()
         if self.answer.open:
             self.answer.cut_all()
             self._by_index.clear()
@@ -627,8 +758,13 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _read_usage(self, usage: Any) -> None:
         if isinstance(usage, dict) and usage:
-            self._usage = self.answer.totals(self._usage, cast("Members", usage))
-            self.answer.report(_read_totals(self._usage))
+            answer, before, now = self.answer, self._usage, cast("Members", usage)
+            self._usage = totals = now if before is None else _usage.merge(before, now)
+            text = compact(totals)
+            self._totals_size = len(text)
+            if self._totals_size > limits.MAX_USAGE_BYTES and totals is not now:
+                answer.too_much_usage()
+            answer.report(_read_totals(totals, text))
 
 
 _EVENTS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Event], None]]] = {
@@ -641,6 +777,15 @@ _EVENTS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Event], None]]] = {
     "ping": AnthropicNormalizer._ping,
     "error": AnthropicNormalizer._error,
 }
+
+_TAKES: Final[Mapping[type, Callable[[AnthropicNormalizer, Any, bytes], bool]]] = {
+    _DeltaEvent: AnthropicNormalizer._takes_delta,
+    _StopEvent: AnthropicNormalizer._takes_stop,
+    _StartEvent: AnthropicNormalizer._takes_start,
+    _PingEvent: AnthropicNormalizer._takes_ping,
+    _EndEvent: AnthropicNormalizer._takes_end,
+}
+_NOWHERE: Final = Pieces()  # which nothing is ever added to
 
 _BEFORE_AN_END: Final = frozenset({"ping", "message_delta"})
 """What may come between the stop of a call and the word that the tokens ran out inside it."""
@@ -667,19 +812,14 @@ _DELTAS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Delta, object], None
 }
 
 
-def _read_totals(members: Members) -> Usage | None:
+def _read_totals(members: Members, text: JSONText) -> Usage | None:
     """Cached input is counted beside ``input_tokens`` here; in the vocabulary it is part of it."""
     get = members.get
-    counts: tuple[Any, ...] = (
-        get("input_tokens"),
-        get("output_tokens"),
-        get("total_tokens"),
-        get("cache_read_input_tokens"),
-        get("cache_creation_input_tokens"),
-    )
-    if not _COUNTS.issuperset(map(type, counts)):
-        counts = tuple(map(_usage.whole, counts))
-    tokens_in, tokens_out, total, cache_read, cache_write = counts
+    tokens_in, tokens_out, total = get("input_tokens"), get("output_tokens"), get("total_tokens")
+    cache_read, cache_write = get("cache_read_input_tokens"), get("cache_creation_input_tokens")
+    if not {type(tokens_in), type(tokens_out), type(total), type(cache_read), type(cache_write)} <= _COUNTS:
+        counts = (tokens_in, tokens_out, total, cache_read, cache_write)
+        tokens_in, tokens_out, total, cache_read, cache_write = map(_usage.whole, counts)
     details = get("output_tokens_details")
     reasoning = _usage.whole(cast("Members", details).get("thinking_tokens")) if isinstance(details, dict) else None
     cost = _usage.cost_usd(members) if "cost" in members or "cost_in_usd_ticks" in members else None
@@ -689,7 +829,7 @@ def _read_totals(members: Members) -> Usage | None:
             total = tokens_in + tokens_out
     elif tokens_out is total is cache_read is cache_write is reasoning is cost:  # nothing is reported
         return None
-    return Usage(tokens_in, tokens_out, total, reasoning, cache_read, cache_write, cost_usd=cost, raw=compact(members))
+    return Usage(tokens_in, tokens_out, total, reasoning, cache_read, cache_write, cost_usd=cost, raw=text)
 
 
 _COUNTS: Final = frozenset({int, type(None)})
