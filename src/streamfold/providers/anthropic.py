@@ -27,11 +27,11 @@ from streamfold.payloads import (
     known_json,
     read_object,
 )
-from streamfold.pieces import Pieces
+from streamfold.pieces import MANY, Pieces
 from streamfold.providers import _usage
 from streamfold.providers._errors import provider_error
 from streamfold.providers._open_blocks import OpenBlock, OpenCall, OpenReasoning, OpenWhole
-from streamfold.providers._table import END, BaseNormalizer, Say, text_of
+from streamfold.providers._table import END, BaseNormalizer, More, Say, text_of
 
 __all__ = ["AnthropicNormalizer"]
 
@@ -161,10 +161,48 @@ class _InputEvent(msgspec.Struct, gc=False, tag_field="type", tag="content_block
 _TEXT: Final = msgspec.json.Decoder(_TextEvent).decode
 _THINKING: Final = msgspec.json.Decoder(_ThinkingEvent).decode
 _INPUT: Final = msgspec.json.Decoder(_InputEvent).decode
+_DECODERS: Final = {_TextDelta: _TEXT, _ThinkingDelta: _THINKING, _InputDelta: _INPUT}
 _SHORT: Final = 64  # bytes: no delta is as short
 _PLACE: Final = len('{"type":"content_block_')  # where deltas differ from starts, in the vendor's own layout
 _DELTA: Final = ord("d")
 _EVERYDAY: Final = msgspec.json.Decoder(_DeltaEvent | _StartEvent | _StopEvent | _PingEvent | _EndEvent).decode
+
+
+def _everyday(normalizer: AnthropicNormalizer) -> More:
+    """Reads payloads for as long as they are of everyday shapes: deltas, and what begins and ends blocks.
+
+    It says what the general way would say, and gives up before it has changed anything.
+    """
+    takes, size = normalizer.takes, normalizer.shallow
+    index, decode, say, pieces = normalizer.warm
+    tail = pieces.tail
+
+    def more(payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
+        nonlocal index, decode, say, pieces, tail
+        if len(tail) > MANY:
+            tail = pieces.tail_to_add_to()
+        event: Any
+        for payload in payloads:
+            if type(payload) is not bytes:
+                return payload
+            if _SHORT < len(payload) <= size and payload[_PLACE] == _DELTA:
+                try:
+                    event = decode(payload)
+                except DECODE_ERRORS:
+                    pass
+                else:
+                    piece = event.delta.piece
+                    if piece and event.index == index:
+                        tail.append(piece)
+                        add(say(piece))
+                        continue
+            if not takes(payload):
+                return payload
+            index, decode, say, pieces = normalizer.warm
+            tail = pieces.tail
+        return END
+
+    return more
 
 
 # -- what all other payloads are read into; large members stay text ---------------------------------------------------
@@ -240,6 +278,24 @@ _RESULT: Final = Reader(_Result)
 _DECODE: Final = _EVENT.decode
 
 
+_Warm: TypeAlias = tuple[object, Callable[[bytes], Any], Say, Pieces]
+"""The index that a delta names, what decodes one of its kind, what makes its event, and the text that grows."""
+
+
+def _warm_of(block: OpenBlock, index: object) -> _Warm:
+    at = block.index
+    if block.kind == "text":
+        return index, _TEXT, partial(TextDelta, at), block
+    if type(block) is OpenCall:
+        return index, _INPUT, partial(ToolCallDelta, at, block.id), block
+    if type(block) is OpenReasoning:
+        return index, _THINKING, partial(ReasoningDelta, at), block.parts[block.part(0)]
+    return _COLD
+
+
+_COLD: Final[_Warm] = (None, _TEXT, partial(TextDelta, 0), Pieces())  # None: which no delta names
+
+
 class AnthropicNormalizer(BaseNormalizer):
     """Events of Anthropic Messages to unified events."""
 
@@ -254,43 +310,19 @@ class AnthropicNormalizer(BaseNormalizer):
         self._latest: OpenBlock | None = None
         self._prefilled: Members | None = None  # the block of message_start that is being read
         self._blank: OpenCall | None = None  # stopped without any input: no arguments, or cut before the first
-        # Where a delta like the last one goes: the index it names, its kind, what it says, and the text that grows.
-        self._warm_index: object = None
-        self._kind: type = _TextDelta
-        self._decode: Callable[[bytes], Any] = _TEXT
-        self._say: Say = TextDelta  # type: ignore[assignment]  # before the first
-        self._pieces = _NOWHERE
+        self.warm = _COLD
 
     # -- the short way ------------------------------------------------------------------------------------------------
 
-    def _read_everyday(self, payloads: Iterable[Payload], add: Callable[[Event], None]) -> Payload:
-        """Read payloads for as long as they are of everyday shapes: deltas, and what begins and ends blocks.
+    warm: _Warm
+    """Where a delta like the last one goes."""
 
-        It says what the general way would say, and gives up before it has changed anything.
-        """
-        index, decode, say, size = self._warm_index, self._decode, self._say, self._shallow
-        tail = self._pieces.tail_to_add_to()
-        event: Any
-        for payload in payloads:
-            if type(payload) is not bytes:
-                return payload
-            if _SHORT < len(payload) <= size and payload[_PLACE] == _DELTA:
-                try:
-                    event = decode(payload)
-                except DECODE_ERRORS:
-                    pass
-                else:
-                    piece = event.delta.piece
-                    if piece and event.index == index:
-                        tail.append(piece)
-                        add(say(piece))
-                        continue
-            if not self._takes(payload):
-                return payload
-            index, decode, say, tail = self._warm_index, self._decode, self._say, self._pieces.tail
-        return END
+    @property
+    def shallow(self) -> int:
+        """How many bytes a payload may have that cannot nest too deep."""
+        return self._shallow
 
-    def _takes(self, payload: bytes) -> bool:
+    def takes(self, payload: bytes) -> bool:
         """Read a payload that is no delta like the last one; whether its shape is an everyday one."""
         try:
             event = _EVERYDAY(payload)
@@ -324,10 +356,11 @@ class AnthropicNormalizer(BaseNormalizer):
         piece = delta.piece
         if not piece:
             return self._takes_raw("content_block_delta", payload, block.index)
-        if event.index != self._warm_index or type(delta) is not self._kind:
+        index, decode, say, pieces = self.warm
+        if event.index != index or decode is not _DECODERS.get(type(delta)):
             return False
-        self._pieces.add(piece)  # it is a long one, or laid out otherwise than the vendor does
-        self.answer.out.append(self._say(piece))
+        pieces.add(piece)  # it is a long one, or laid out otherwise than the vendor does
+        self.answer.out.append(say(piece))
         return True
 
     def _takes_raw(self, name: str, payload: bytes, index: int | None) -> bool:
@@ -359,7 +392,7 @@ class AnthropicNormalizer(BaseNormalizer):
         by_index = self._by_index
         del by_index[index]
         self._latest = next(reversed(by_index.values())) if by_index else None
-        self._warm_index, self._pieces = None, _NOWHERE
+        self.warm = _COLD
         return True
 
     def _takes_start(self, event: _StartEvent, payload: bytes) -> bool:
@@ -376,7 +409,7 @@ class AnthropicNormalizer(BaseNormalizer):
         else:
             block = self._open_tool_use(cast("_ToolUse", content))
         self._latest = self._by_index[index] = block
-        self._warm(block, index)
+        self.warm = _warm_of(block, index)
         return True
 
     def _takes_end(self, event: _EndEvent, payload: bytes) -> bool:
@@ -429,7 +462,6 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _message_start(self, event: _Event) -> None:
         message = event.message or _Message()
-        self.more = self._read_everyday if self.hot else None
         self._cool()
         if self._begun:  # a proxy that started again upstream: never join the two
             self.answer.restart("message_start")
@@ -449,6 +481,8 @@ class AnthropicNormalizer(BaseNormalizer):
             or message.diagnostics
         ):
             self.answer.raw()
+        if self.hot:
+            self.more = _everyday(self)
 
     def _whole_blocks(self, contents: Iterable[_ContentBlock]) -> None:
         payload = read_object(self.answer.payload, None) or {}
@@ -478,7 +512,7 @@ class AnthropicNormalizer(BaseNormalizer):
 
     def _content_block_delta(self, event: _Event) -> None:
         delta, index, answer = event.delta or _Delta(), _key(event.index), self.answer
-        self._warm_index = None  # until it is clear that no half of a character is waiting
+        self._cool()  # until it is clear that no half of a character is waiting
         said = len(answer.out)
         handler = _DELTAS.get(delta.type or _kind_of(delta))
         if handler is not None:
@@ -665,24 +699,14 @@ class AnthropicNormalizer(BaseNormalizer):
             self.answer.raw(index=block.index)
 
     def _warm(self, block: OpenBlock, index: object) -> None:
-        """Let the next delta take the short way, if it is one of this block."""
-        at = block.index
-        if not self.hot or block.half or at not in self.answer.open:
-            return
-        self.more, self._warm_index, self._pieces = self._read_everyday, index, block
-        if block.kind == "text":
-            self._kind, self._decode, self._say = _TextDelta, _TEXT, partial(TextDelta, at)
-        elif type(block) is OpenCall:
-            self._kind, self._decode, self._say = _InputDelta, _INPUT, partial(ToolCallDelta, at, block.id)
-        elif type(block) is OpenReasoning:
-            self._kind, self._decode, self._say = _ThinkingDelta, _THINKING, partial(ReasoningDelta, at)
-            self._pieces = block.parts[block.part(0)]
-        else:
-            self._cool()
+        """Let the next payload take the short way, if it is an everyday one; deltas of this block may."""
+        if self.hot and not block.half and block.index in self.answer.open:
+            self.warm = _warm_of(block, index)
+            self.more = _everyday(self)
 
     def _cool(self) -> None:
-        """The block whose deltas took the short way is over."""
-        self._warm_index, self._pieces = None, _NOWHERE
+        """Let the next payload take the general way: this one may leave half a character, or a call without input."""
+        self.more, self.warm = None, _COLD
 
     def _sign(self, block: OpenReasoning, signature: str) -> None:
         if signature:  # two pieces are seen: they are joined
@@ -730,7 +754,7 @@ class AnthropicNormalizer(BaseNormalizer):
             self.answer.finish_call(call, call.given)
         else:
             self._finish_blank()
-            self._blank, self.more = call, None  # what comes next may say what to make of it
+            self._blank = call
             self.answer.said()
 
     def _finish_blank(self, *, cut: bool = False) -> None:
@@ -785,7 +809,6 @@ _TAKES: Final[Mapping[type, Callable[[AnthropicNormalizer, Any, bytes], bool]]] 
     _PingEvent: AnthropicNormalizer._takes_ping,
     _EndEvent: AnthropicNormalizer._takes_end,
 }
-_NOWHERE: Final = Pieces()  # which nothing is ever added to
 
 _BEFORE_AN_END: Final = frozenset({"ping", "message_delta"})
 """What may come between the stop of a call and the word that the tokens ran out inside it."""
