@@ -129,6 +129,7 @@ class _Everyday(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defau
 
 _EVERYDAY: Final = msgspec.json.Decoder(_Everyday).decode
 _ENCODE: Final = msgspec.json.Encoder().encode
+_LINES: Final = msgspec.json.Encoder().encode_lines
 _DELTAS: Final = ("step.delta", "content.delta")
 _STOPS: Final = ("step.stop", "content.stop")
 _OPENS: Final = ("step.start", "content.start")
@@ -697,8 +698,12 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 step = None
             elif kind in _OPENS:
                 opened = event.step or event.content
-                if opened is None or step is not None or index is None or answer.is_full(len(steps) + 1):
+                if opened is None or index is None or answer.is_full(len(steps) + 1):
                     return payload
+                if step is not None:  # no stop came
+                    if step.block is None or opened != _WORDED.get(opened.type):
+                        return payload
+                    self._stop_step(step)
                 step = self._opened(index, opened)
                 if step is None:
                     return payload
@@ -773,7 +778,12 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 block.meta = _meta(members, "" if step.type == "function_call" else step.type, made_up=block.meta)
             if isinstance(block, OpenCall):
                 block.given = ""
-                answer.settle_arguments(block, arguments if type(arguments) is str else compact(arguments))
+                text = arguments if type(arguments) is str else str(compact(arguments))
+                if block.tail or block.full:
+                    answer.settle_arguments(block, text)
+                elif text:
+                    block.tail.append(text)
+                    answer.out.append(ToolCallDelta(block.index, block.id, text))
             return True
         if arguments is not None or block is None or block.kind != "tool_result":
             return False
@@ -798,7 +808,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         index, size = block.index, offsets.size
         code_point = offsets.code_point
         plain = size == offsets.length  # all of it is ASCII
-        for source in annotations:
+        for source, text in zip(annotations, _LINES(annotations).decode().split("\n"), strict=False):
             url, title, begin, end = source.url, source.title, source.start_index, source.end_index
             if not (url and title):
                 return False
@@ -811,7 +821,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 start = code_point(begin) if begin > 0 else 0
             if stop is None or start is None or start >= stop:
                 start = stop = None
-            found.append(Citation(index, url, title, None, start, stop, JSONText(_ENCODE(source).decode())))
+            found.append(Citation(index, url, title, None, start, stop, JSONText(text)))
         block.citations.extend(found)
         self.answer.out.extend(found)
         return bool(found)
