@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
+import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -699,6 +702,119 @@ def test_whoever_closes_behind_a_go_away_leaves_nothing_behind(point: str) -> No
                 assert [event async for event in connection] == []
             assert await watched.left() == []
             assert "open" not in [turn.outcome for turn in connection.session.turns]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("waits", ["before it asks again", "for the handshake"])
+def test_whoever_closes_while_a_link_is_sought_ends_that_at_once(waits: str) -> None:
+    """No request goes out behind it, and whoever waits for an event has waited long enough."""
+    asked: list[str] = []
+
+    async def handler(connection: ServerConnection) -> None:
+        await connection.recv()
+        if len(asked) == 1:
+            await connection.send('{"setupComplete": {}}')
+            await connection.send('{"sessionResumptionUpdate": {"newHandle": "h", "resumable": true}}')
+        drop(connection)
+
+    async def stall(connection: ServerConnection, request: Any) -> None:
+        asked.append(request.path)
+        if len(asked) > 1 and waits == "for the handshake":
+            await asyncio.sleep(20)
+
+    async def main() -> None:
+        async with serve(handler, "localhost", 0, process_request=stall) as server:
+            url = f"ws://localhost:{next(iter(server.sockets)).getsockname()[1]}"
+            async with streamfold.live("gemini-live", url, opening=[SETUP], delay_s=6.0) as connection:
+                reading = asyncio.create_task(told_to_the_end(connection))
+                while len(asked) < 2:
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.1)
+                await asyncio.gather(connection.aclose(), connection.aclose())
+                await asyncio.wait_for(reading, 1)
+            server.close(close_connections=True)
+        assert len(asked) == 2
+
+    asyncio.run(main())
+
+
+async def told_to_the_end(connection: streamfold.LiveConnection) -> list[TurnEvent]:
+    return [event async for event in connection]
+
+
+async def frozen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: asyncio.Event) -> None:
+    """Answers the opening request, and nothing after it: no close either."""
+    request = await reader.readuntil(b"\r\n\r\n")
+    key = re.search(rb"(?i)sec-websocket-key: (\S+)", request)
+    assert key
+    accepted = base64.b64encode(hashlib.sha1(key[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    writer.write(b"HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
+    writer.write(b"Sec-WebSocket-Accept: %b\r\n\r\n" % accepted)
+    with suppress(ConnectionError):
+        while await reader.read(1000):
+            pass
+    left.set()
+    writer.close()
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_server_that_never_agrees_to_close_is_left_all_the_same(cancelled: bool) -> None:
+    """Whoever is cancelled while it closes leaves no connection; nobody else waits for long."""
+
+    async def main() -> None:
+        left = asyncio.Event()
+        async with await asyncio.start_server(partial(frozen, left=left), "127.0.0.1", 0) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            connection = await streamfold.live("xai-tts", url).__aenter__()
+            closing = asyncio.create_task(connection.aclose())
+            await asyncio.sleep(0.05)
+            if cancelled:
+                closing.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait_for(closing, 4)
+            await asyncio.wait_for(left.wait(), 1)
+
+    asyncio.run(main())
+
+
+def test_a_redirection_is_a_refusal_and_takes_no_key_anywhere() -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        async def handler(connection: ServerConnection) -> None:
+            seen.append("connection")
+
+        async with serve(handler, "localhost", 0) as other:
+            target = f"ws://localhost:{next(iter(other.sockets)).getsockname()[1]}"
+
+            def redirect(connection: ServerConnection, request: Any) -> Any:
+                response = connection.respond(307, "")
+                response.headers["Location"] = target
+                return response
+
+            async with serve(handler, "localhost", 0, process_request=redirect) as server:
+                url = f"ws://localhost:{next(iter(server.sockets)).getsockname()[1]}"
+                with pytest.raises(LinkError) as raised:
+                    await streamfold.live("xai-tts", url, headers={"x-api-key": "k"}).__aenter__()
+        assert (raised.value.status, seen) == (307, [])
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("url", ["ws://localhost:99999", "ws://[::1", "http://localhost", "ws://"])
+def test_an_address_that_cannot_be_is_a_fault_of_usage(url: str) -> None:
+    with pytest.raises(UsageError, match="address"):
+        asyncio.run(streamfold.live("xai-tts", url).__aenter__())
+
+
+def test_a_key_that_cannot_be_sent_is_not_told() -> None:
+    async def main() -> None:
+        async with serve(lambda connection: connection.wait_closed(), "localhost", 0) as server:
+            url = f"ws://localhost:{next(iter(server.sockets)).getsockname()[1]}"
+            with pytest.raises(LinkError) as raised:
+                await streamfold.live("xai-tts", url, headers={"x-api-key": "sesame\r\nopen"}).__aenter__()
+        assert "sesame" not in str(raised.value)
 
     asyncio.run(main())
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, Unpack
 
@@ -16,6 +17,7 @@ from streamfold.errors import LinkError, UsageError
 from streamfold.events import GoAway
 from streamfold.live_session import LiveSession, SessionSettings, TurnEvent
 from streamfold.providers._closes import meaning_of
+from streamfold.recording._redact import redacted_fault
 from streamfold.transports._take_up import TAKE_UP, Message, Opening
 
 __all__ = ["LiveConnection", "LiveEndHow", "LiveObserver", "live"]
@@ -23,6 +25,7 @@ __all__ = ["LiveConnection", "LiveEndHow", "LiveObserver", "live"]
 _NORMAL: Final = 1000
 _NO_FRAME: Final = 1006
 _LONGEST_DELAY_S: Final = 8.0
+_CLOSING_S: Final = 2.0  # is waited for the server to agree that it is over; a frozen one never does
 _OF_A_NOTICE: Final = 2 / 3  # is waited for a turn to end: connecting anew takes its time too
 
 LiveEndHow: TypeAlias = Literal["eof", "cut", "cancel"]
@@ -89,7 +92,7 @@ def live(
         Opening(url, tuple(opening)),
         {"additional_headers": dict(headers or {}), "ping_timeout": ping_timeout_s}
         | {"max_size": settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES)}
-        | {"max_queue": limits.MAX_WAITING_MESSAGES},
+        | {"max_queue": limits.MAX_WAITING_MESSAGES, "close_timeout": _CLOSING_S},
         attempts,
         delay_s,
         observer,
@@ -133,7 +136,7 @@ class LiveConnection:
         self.session = session
         self.taken_up = 0
         self._foreign: Any
-        self._asyncio, self._connect, self._foreign = asyncio, connect, websockets.exceptions
+        self._asyncio, self._connect, self._foreign = asyncio, _followed_nowhere(connect), websockets.exceptions
         self._opening, self._options = opening, options
         self._attempts, self._delay_s = attempts, delay_s
         self._observe = observe
@@ -146,9 +149,11 @@ class LiveConnection:
         self._left = False  # this side has closed, to be there before it does
         self._lost = False  # there is no connection, and another one is to be made
         self._over = False
+        self._waits: Any = None  # the timeout around a wait for another connection
 
     async def __aenter__(self) -> Self:
-        await self._open(self._opening)
+        async with self._until_closed():
+            await self._open(self._opening)
         return self
 
     async def __aexit__(
@@ -185,11 +190,14 @@ class LiveConnection:
         socket, self._socket, self._over, self._lost = self._socket, None, True, False
         self._ready.clear()
         self.session.close()
+        waits, self._waits = self._waits, None
+        if waits is not None:
+            waits.reschedule(0)  # it is over now
         try:
             self._hung_up("cancel")
         finally:
             if socket is not None:
-                await socket.close()
+                await _closed(socket)
 
     # -- the inside ---------------------------------------------------------------------------------------------------
 
@@ -271,20 +279,33 @@ class LiveConnection:
         """Another connection, by the last handle; without one that was refused."""
         take_up, handle = self._take_up, self.session.resume_handle
         opening = self._opening if take_up is None or handle is None else take_up(self._opening, handle)
-        while not self._over:
+        while self._lost and not self._over:
             self._failures += 1
-            if self._failures > 1:
-                await self._asyncio.sleep(min(self._delay_s * 2 ** (self._failures - 2), _LONGEST_DELAY_S))
             try:
-                await self._open(opening)
+                async with self._until_closed():
+                    if self._failures > 1:
+                        await self._asyncio.sleep(min(self._delay_s * 2 ** (self._failures - 2), _LONGEST_DELAY_S))
+                    await self._open(opening)
+                    self._lost = False
+                    self.taken_up += handle is not None
             except LinkError:
-                if self._failures >= self._attempts:
+                if self._failures >= self._attempts and not self._over:
                     self._over, self._lost = True, False
                     raise
-            else:
-                self._lost = False
-                self.taken_up += handle is not None
-                return
+
+    @asynccontextmanager
+    async def _until_closed(self) -> AsyncGenerator[None]:
+        """Inside it, whatever is waited for ends as soon as another task closes the session."""
+        try:
+            async with self._asyncio.timeout(None) as self._waits:
+                yield
+                if self._over:
+                    await self._asyncio.sleep(0)  # the end of the wait may be on its way still
+        except TimeoutError:
+            if not self._over:
+                raise
+        finally:
+            self._waits = None
 
     async def _open(self, opening: Opening) -> None:
         self._begun(opening.url)
@@ -295,7 +316,7 @@ class LiveConnection:
             self._hung_up("cancel" if reason is None else "cut", error=reason)
             raise
         if self._over:  # closed by another task, which saw no connection
-            await socket.close()
+            await _closed(socket)
         else:
             self._socket = socket
 
@@ -303,7 +324,7 @@ class LiveConnection:
         """A socket on which everything was said that is said first."""
         try:
             socket = await self._connect(opening.url, **self._options)
-        except (self._foreign.InvalidURI, UnicodeError) as fault:
+        except (self._foreign.InvalidURI, ValueError) as fault:
             raise UsageError("the address is none of a WebSocket") from fault
         except self._foreign.InvalidStatus as fault:
             self._answered(fault.response)
@@ -315,7 +336,7 @@ class LiveConnection:
             for message in opening.messages:
                 await self._say(socket, message)
         except BaseException:
-            await socket.close()
+            await _closed(socket)
             raise
         return socket
 
@@ -358,7 +379,28 @@ class LiveConnection:
             code, reason = _close_of(fault)
             return LinkError(" ".join(filter(None, (f"the connection closed: {code}", reason))), code)
         status = fault.response.status_code if isinstance(fault, self._foreign.InvalidStatus) else None
-        return LinkError(f"no connection: {str(fault) or type(fault).__name__}", status)
+        said = redacted_fault(str(fault), self._options["additional_headers"].items())
+        return LinkError(f"no connection: {said or type(fault).__name__}", status)
+
+
+async def _closed(socket: Any) -> None:
+    """Close it; whoever is cancelled meanwhile does not wait for the server to agree, and leaves no connection."""
+    try:
+        await socket.close()
+    except BaseException:
+        socket.transport.abort()
+        raise
+
+
+def _followed_nowhere(connect: Any) -> Any:
+    """The library's ``connect``, which takes a redirection for the refusal that it is: followed, it would carry keys to
+    whatever address the server names, but for those of the headers that are called Authorization and Cookie."""
+
+    class Connect(connect):  # type: ignore[misc]
+        def process_redirect(self, exc: Exception) -> Exception:
+            return exc
+
+    return Connect
 
 
 def _frame_of(message: Message) -> str | bytes:
