@@ -523,7 +523,7 @@ def _any_may_nest(items: list[bytes], levels: int) -> bool:
     """The same of any of these: a few together have brackets no more than one may have, and that is seen at once."""
     for at in range(0, len(items), _FEW):
         few = items[at : at + _FEW]
-        if _may_nest(b"".join(few), levels) and any([_may_nest(item, levels) for item in few]):
+        if _may_nest(b"".join(few), levels) and any(_may_nest(item, levels) for item in few):
             return True
     return False
 

@@ -30,8 +30,7 @@ _RUN_TOGETHER: Final = re.compile(
     rb"(?:event)?: ?[\w .:-]*?data: ?[\[{]|(?:id: ?[\w.-]*?)?data: ?[\[{].*?[}\]](?:data|event|id): ?[\w\[{]",
     re.DOTALL,
 )
-_BARE_LINE: Final = re.compile(rb"(?:\A|\n)[ \t]*[{\[][^\n]*\n")
-"""A line that is whole and may be JSON without a field, as Gemini's errors in the middle of a stream."""
+_BARE: Final = (b"{", b"[")  # how a line begins that may be JSON without a field, as Gemini's errors in mid-stream
 _LF, _CR, _COLON = 10, 13, 58
 _SMALL: Final = 1024  # fragments shorter than this are merged: a list of 1-byte reads costs 50 bytes a byte
 _FEW: Final = 8192  # bytes of whole lines that may wait, as they came, for the blank line that makes them a frame
@@ -554,7 +553,12 @@ def _is_due(waiting: bytes, known: int = 0) -> bool:
     end = waiting.rfind(b"\n")
     if end < known:
         return False
-    return end > _FEW or _BARE_LINE.search(waiting[waiting.rfind(b"\n", 0, known) + 1 :]) is not None
+    if end > _FEW:
+        return True
+    for line in waiting[waiting.rfind(b"\n", 0, known) + 1 : end].split(b"\n"):
+        if line.lstrip(b" \t").startswith(_BARE):
+            return True
+    return False
 
 
 def _lines_of(text: bytes) -> tuple[list[bytes], Iterable[int], bytes]:

@@ -928,12 +928,8 @@ def _plain_usage(totals: msgspec.Raw, shallow: int, *, lines: bool) -> Usage | N
     layout, and to drop them takes a sixth of the time of writing the totals anew.
     """
     try:
-        if lines:
-            read: _PlainCounts = _WORDLESS_COUNT(totals)
-            text = JSONText(bytes(totals).translate(None, _BLANKS), "utf-8")
-        else:
-            read = _PLAIN_COUNT(totals)
-            text = JSONText(totals, "utf-8")
+        read: _PlainCounts = (_WORDLESS_COUNT if lines else _PLAIN_COUNT)(totals)
+        text = JSONText(bytes(totals).translate(None, _BLANKS) if lines else totals, "utf-8")
     except DECODE_ERRORS:
         return _plain_usage(totals, shallow, lines=False) if lines else None
     if len(text) >= shallow:
