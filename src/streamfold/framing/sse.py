@@ -246,10 +246,11 @@ class SSEParser:
         if self._closed:
             return []
         self._closed = True
-        if self.fault is None and how == "eof":
-            self._read_tail()
-        elif self.fault is None and how == "cut":
-            self._read_lines(b"")  # lines that are whole were sent, whatever became of the rest
+        if self.fault is None and (self._held or self._inside):
+            if how == "eof":
+                self._read_tail()
+            elif how == "cut":
+                self._read_lines(b"")  # lines that are whole were sent, whatever became of the rest
         self._held, self._data, self._inside, self.fast, self._room = [], [], False, False, -1
         return self._payloads
 
