@@ -107,15 +107,30 @@ class _Opened(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     arguments: _Nothing | UnsetType = UNSET
 
 
+class _Interaction(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    id: str = ""
+    status: str = ""
+    usage: dict[str, Any] | None = None
+    role: str = ""
+    created: str = ""
+    updated: str = ""
+    service_tier: str = ""
+    object: str = ""
+    model: str = ""
+
+
 class _Everyday(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     index: int | None = None
     step: _Opened | None = None
     delta: _Delta | None = None
     content: _Opened | None = None
+    interaction: _Interaction | None = None
     interaction_id: str = ""
     status: str = ""
     event_type: Literal[
         "",
+        "interaction.completed",
+        "interaction.complete",
         "step.start",
         "step.delta",
         "step.stop",
@@ -196,6 +211,7 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
         self._reconnected = False  # and nothing came since that has an event id
         self._repeats = False  # what comes now is known
         self._begun = False  # something came that means something
+        self._ending: tuple[bytes, _Interaction] | None = None  # what the short way met and read
         depth = self.answer.max_depth
         self._deep = depth is None or depth >= _LEVELS
 
@@ -221,6 +237,11 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
 
     def _means(self, payload: Payload) -> bool:
         answer = self.answer
+        if self._ending is not None:
+            read, interaction = self._ending
+            self._ending = None
+            if read is payload and self._ended_well(read, interaction):
+                return True
         event: _Event | None = None
         if type(payload) is bytes and (len(payload) <= self._shallow or not depth_exceeds(payload, answer.max_depth)):
             try:
@@ -320,6 +341,19 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
             self.answer.raw()
         self.answer.stop(0, STATUSES.get(status, "other"), status)
         self.answer.done()
+
+    def _ended_well(self, payload: bytes, interaction: _Interaction) -> bool:
+        """:meth:`_completed` where nothing is open and nothing went wrong; False where it is not so."""
+        answer, status, usage = self.answer, interaction.status, interaction.usage
+        reason = STATUSES.get(status)
+        if reason is None or answer.open or (len(payload) > self._shallow and depth_exceeds(payload, answer.max_depth)):
+            return False
+        answer.identify(interaction.id, interaction.model)
+        if usage:
+            self._total(usage)
+        answer.stop(0, reason, status)
+        answer.done()
+        return True
 
     def _reconnection(self, event: _Event) -> None:
         """The server closes the connection; the interaction goes on under its id."""
@@ -708,7 +742,11 @@ class GeminiInteractionsNormalizer(BaseNormalizer):
                 if step is None:
                     return payload
                 self._latest = steps[index] = step
-            elif kind and answer.id is not None:
+            elif event.interaction is not None:
+                if event_id is None and kind in _ENDS:
+                    self._ending = payload, event.interaction  # an end is for the caller to see
+                return payload
+            elif kind == "interaction.status_update" and answer.id is not None:
                 answer.payload, answer.kind, answer.meant = payload, kind, False
                 answer.raw()
             else:
