@@ -549,6 +549,28 @@ def test_the_server_of_the_rest_may_fail_for_a_while(way: Any) -> None:
 
 
 @ways
+@pytest.mark.parametrize("rest", [b'data: {"type":"unheard.of"}\n\n', CHAT], ids=["unknown", "another's"])
+def test_what_is_none_of_the_answers_is_nothing_new(way: Any, rest: bytes) -> None:
+    """However much of it comes: a gateway that answers with something else is not asked for ever."""
+    place, frames = RUNS["Responses"]
+    run = Run(place, frames)
+    run.at, run.cuts = [4], [["cut"]]
+    with serving(lambda asked: [head(), chunk(rest), "cut"] if asked.method == "GET" else run(asked)) as server:
+        got = way(server.url + place, json=BACKGROUND, headers=KEY, attempts=2, **QUICK)
+        assert (got.events[-1].code, len(server.asked)) == ("broken_off", 3)
+
+
+@pytest.mark.parametrize("wait", ["31", "1000000000", "100000000000000000"])
+def test_a_wait_that_is_too_long_is_not_taken_for_none(wait: str) -> None:
+    with serving(lambda _: refusal(429, OPENAI, f"Retry-After: {wait}")) as server:
+        got = read(server.url, restart=True, **QUICK)
+        assert len(server.asked) == 1
+    assert got.events[-1] == got.answer.error
+    assert isinstance(got.answer.error, ErrorEvent)
+    assert got.answer.error.retry_after_ms == int(wait) * 1000
+
+
+@ways
 def test_waits_are_as_long_as_the_server_asks(way: Any) -> None:
     """By ``retry:`` in the stream, in the head of a refusal in both forms; a run is taken up, the rest begins anew."""
     place, frames = RUNS["Responses"]
@@ -758,6 +780,36 @@ def test_a_run_in_the_background_is_cancelled_at_the_provider(place: str, frames
         assert (stream.snapshot().outcome, len(run.cancelled)) == ("complete", before)
 
 
+@ways
+def test_whoever_cancels_does_not_wait_for_what_is_said_of_it(way: Any) -> None:
+    place, frames = RUNS["Responses"]
+
+    def answer(asked: Asked) -> Iterator[Act]:
+        yield head()
+        if not asked.path.endswith("/cancel"):
+            yield from map(chunk, frames[:4])
+        while True:
+            yield chunk(b" ")
+            yield 0.01
+
+    async def cancelled(url: str) -> bool:
+        async with aopen_stream("POST", url, json=BACKGROUND) as stream:
+            await anext(stream)
+            return await stream.cancel()
+
+    with serving(answer) as server:
+        begun = time.monotonic()
+        if way is read:
+            with open_stream("POST", server.url + place, json=BACKGROUND) as stream:
+                next(stream)
+                assert stream.cancel()
+        else:
+            url = server.url + place
+            assert asyncio.run(cancelled(url)) if way is by_asyncio else trio.run(cancelled, url)
+        assert time.monotonic() - begun < 1
+        assert server.wait_until_left()
+
+
 def test_elsewhere_closing_is_all_there_is() -> None:
     def answer(asked: Asked) -> list[Act]:
         return [head(), FIRST, "hold"] if asked.path == "/" else ["cut"] if "cancel" in asked.path else responses
@@ -831,14 +883,16 @@ LATER: dict[str, list[Act]] = {"head": ["hold"], "byte": [head(), "hold"], "wait
 def test_another_task_cancels_whatever_a_stream_waits_for(waits: str, shared: bool) -> None:
     """Nothing is asked again, nothing is raised, and nobody waits on."""
 
-    async def main(url: str) -> None:
+    async def main(server: WireServer) -> None:
         client = httpx2.AsyncClient() if shared else None
-        stream = aopen_stream("POST", url, json={}, restart=True, delay_s=9, client=client)
+        stream = aopen_stream("POST", server.url, json={}, restart=True, delay_s=9, client=client)
 
         async def reading() -> list[Event]:
             return [event async for event in stream]
 
         task = asyncio.create_task(reading())
+        while not server.asked:
+            await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         assert await stream.cancel() is False
         assert await asyncio.wait_for(task, 1) == []
@@ -848,7 +902,7 @@ def test_another_task_cancels_whatever_a_stream_waits_for(waits: str, shared: bo
             await client.aclose()
 
     with serving(lambda _: LATER[waits]) as server:
-        asyncio.run(main(server.url))
+        asyncio.run(main(server))
         assert len(server.asked) == 1
         assert server.wait_until_left()
 

@@ -36,7 +36,7 @@ FRAMING_OF: Final[Mapping[str, str]] = {
 }
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-goog-request-id")
 _ERROR_TYPE: Final = "x-amzn-errortype"  # AWS: ``ThrottlingException``, perhaps a colon and an address behind it
-_NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,18}(?:\.\d{1,9})?", re.ASCII)
 
 
 class Head(NamedTuple):
@@ -127,7 +127,7 @@ class Course:
         self._ended: _Ended | None = None
         self._observe = observe
         self.observer: Observer | None = None  # of the connection that stands
-        self._came = self._new = False  # by this connection: any bytes, any events
+        self._came = False  # any bytes, by this connection
         self._stood = decoder.cursor  # when this connection was made
         self._failures = self._restarts = 0
 
@@ -141,7 +141,7 @@ class Course:
     def asks(self) -> tuple[Sent, bytes]:
         """What is to be sent now."""
         body = self.body if self.sent is self.first else b""
-        self._came = self._new = self.again = False
+        self._came = self.again = False
         self._stood = self.decoder.cursor
         if self._observe is not None:
             self.observer = self._observe()
@@ -200,11 +200,7 @@ class Course:
         if not data:
             return self._go_on()
         events = self.decoder.feed(data)
-        if events:
-            self._new = True
-            if self.decoder.ended:
-                return self._at_the_end(events)
-        return events
+        return self._at_the_end(events) if events and self.decoder.ended else events
 
     def close(self, how: CloseHow) -> list[Event]:
         """The end of input, which is not up to this side."""
@@ -278,9 +274,9 @@ class Course:
 
     def _decide(self, error: ErrorEvent, *, http_error: bool = False) -> Step:
         decoder = self.decoder
-        # What moved the cursor is new, though it meant nothing more: many events only repeat what deltas said.
-        new = self._new or decoder.cursor != self._stood
-        self._failures = 1 if new else self._failures + 1
+        # What moved the cursor is new, though it meant nothing more: many events only repeat what deltas said. What did
+        # not, will come again, or is none of this answer's.
+        self._failures = 1 if decoder.cursor != self._stood else self._failures + 1
         self.step = self._policy.next_step(
             error,
             resume_request(decoder.surface, self.first, decoder.cursor, self._provider),

@@ -317,7 +317,9 @@ class _Wire(_Asking):
         """Send a request that is answered at once; whether it was heard."""
         client = httpx2.Client() if self._own else self._client
         try:
-            return client.send(self._made(sent, b"")).is_success
+            response = client.send(self._made(sent, b""), stream=True)
+            response.close()  # what the body says is not asked, and it may have no end
+            return response.is_success
         except httpx2.HTTPError:
             return False
         finally:
@@ -454,7 +456,9 @@ class _AsyncWire(_Asking):
         """Send a request that is answered at once; whether it was heard."""
         client = httpx2.AsyncClient() if self._own else self._client
         try:
-            return (await client.send(self._made(sent, b""))).is_success
+            response = await client.send(self._made(sent, b""), stream=True)
+            await response.aclose()
+            return response.is_success
         except httpx2.HTTPError:
             return False
         finally:
