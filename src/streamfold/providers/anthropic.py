@@ -94,11 +94,15 @@ class _EmptyThinking(msgspec.Struct, gc=False, tag_field="type", tag="thinking")
     signature: Literal[""] = ""
 
 
+class _NoInput(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A placeholder for the pieces to come."""
+
+
 class _ToolUse(msgspec.Struct, gc=False, tag_field="type", tag="tool_use"):
     type: ClassVar[str] = "tool_use"
     id: str = ""
     name: Any = None
-    input: msgspec.Raw = msgspec.Raw()
+    input: _NoInput | None = None
     caller: Any = None
     server_name: Any = None
     toolset_name: Any = None
@@ -591,13 +595,14 @@ class AnthropicNormalizer(BaseNormalizer):
             kind, executor = SERVER_TOOLS.get(name, name or "server_tool"), "provider"
         elif block.type == "mcp_tool_use":
             kind, executor = "mcp", "provider"
-        meta = None
+        meta: Members | None = None
         if block.caller is not None or block.server_name is not None or block.toolset_name is not None:
             beside = {"caller": block.caller, "server_name": block.server_name, "toolset_name": block.toolset_name}
             meta = {name: value for name, value in beside.items() if value is not None}
         opened = self.answer.open_call(block.id, name or kind, kind=kind, executor=executor, meta=meta)
-        if is_given(block.input) and bytes(block.input)[1:-1].strip():  # else a placeholder for the pieces to come
-            opened.given = json_text(block.input)
+        given = block.input
+        if isinstance(given, msgspec.Raw) and is_given(given) and bytes(given)[1:-1].strip():  # else a placeholder
+            opened.given = json_text(given)
         return opened
 
     def _open_result(self, block: _ContentBlock) -> OpenBlock:
