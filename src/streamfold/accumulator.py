@@ -259,6 +259,7 @@ _KINDS: Final[Mapping[str, type[_Open]]] = {  # those of whose content nothing c
     "media": _OpenMedia,
     "transcript": _OpenTranscript,
 }
+_NO_PIECES: Final = Pieces()  # which nothing is ever added to
 _ENDS: Final = frozenset(get_args(Outcome)) - {"open"}
 
 
@@ -275,35 +276,43 @@ class StreamAccumulator:
 
     late = False
 
+    # What many answers never change stands on the class: a short one costs less to fold than all of this to set up.
+    _surface: str | None = None
+    _id: str | None = None
+    _model: str | None = None
+    _usage: Usage | None = None
+    _error: ErrorEvent | None = None
+    _outcome: Outcome = "open"
+    _snapshot: Snapshot | None = None
+    _choices = 1
+    _stops: tuple[Stop, ...] = ()
+    _row: Row[BlockView | Block] | None = None  # the blocks as the last snapshot shows them, if there are several
+    _calls_of: dict[str, set[int]] | None = None  # by their ids, from the first time that one is taken back
+    # Where a piece like the last one goes, until somebody looks.
+    _hot_kind: Any = None
+    _hot_index = -1
+    _hot_part = 0
+    _hot_pieces = _NO_PIECES
+    _hot_seen = 0  # how long its tail was when somebody last looked
+
     def __init__(self) -> None:
-        self.reset()
+        self._warnings: list[ErrorEvent] = []
+        self._changed: set[int] = set()
+        self._blocks: dict[int, _Open | Block] = {}
+        self._fresh: set[int] = set()  # those that the last snapshot does not show as they are
 
     def reset(self) -> None:
         """Forget everything; snapshots that were taken stay as they are."""
-        self._surface: str | None = None
-        self._id: str | None = None
-        self._model: str | None = None
-        self._usage: Usage | None = None
-        self._error: ErrorEvent | None = None
-        self._outcome: Outcome = "open"
-        self._warnings: list[ErrorEvent] = []
-        self._changed: set[int] = set()
-        self._snapshot: Snapshot | None = None
+        self._surface = self._id = self._model = self._usage = self._error = self._snapshot = None
+        self._outcome = "open"
+        self._warnings, self._changed = [], set()
         self._clear_blocks()
 
     def _clear_blocks(self) -> None:
-        self._blocks: dict[int, _Open | Block] = {}
-        self._choices = 1
-        self._stops: tuple[Stop, ...] = ()
-        self._row = Row[BlockView | Block]()  # the blocks as the last snapshot shows them
-        self._fresh: set[int] = set()  # those that it does not show as they are
-        self._calls_of: dict[str, set[int]] | None = None  # by their ids, from the first time that one is taken back
-        # Where a piece like the last one goes, until somebody looks.
-        self._hot_kind: Any = None
-        self._hot_index = -1
-        self._hot_part = 0
-        self._hot_pieces = Pieces()
-        self._hot_seen = 0  # how long its tail was when somebody last looked
+        self._blocks, self._fresh = {}, set()
+        self._choices, self._stops = 1, ()
+        self._row = self._calls_of = None
+        self._hot_kind, self._hot_index, self._hot_part, self._hot_pieces, self._hot_seen = None, -1, 0, _NO_PIECES, 0
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -400,7 +409,7 @@ class StreamAccumulator:
         self._cool()
         twin = copy.copy(self)
         twin._warnings, twin._changed = list(self._warnings), set(self._changed)
-        twin._row, twin._fresh, twin._calls_of = Row(), set(self._blocks), None
+        twin._row, twin._fresh, twin._calls_of = None, set(self._blocks), None
         twin._blocks = {
             index: copy.deepcopy(block) if isinstance(block, _Open) else block for index, block in self._blocks.items()
         }
@@ -435,6 +444,8 @@ class StreamAccumulator:
 
     def _shown_blocks(self) -> RowView[BlockView | Block]:
         row = self._row
+        if row is None:
+            row = self._row = Row()
         for index in self._fresh:
             row.put(index, self._shown(self._blocks[index]))
         self._fresh.clear()
@@ -625,17 +636,20 @@ class StreamAccumulator:
             self._snapshot = None
 
     def _done(self, event: Done) -> None:
-        stops = {stop.choice: stop for stop in event.stops}
-        if event.reason is not None or not stops:
-            stops.setdefault(0, Stop(0, event.reason, event.raw_reason, event.stop_sequence))
-        self._stops = tuple(stops[choice] for choice in sorted(stops))
+        stops = event.stops
+        if len(stops) != 1 or stops[0].choice != 0:  # nearly always one answer was asked for
+            by_choice = {stop.choice: stop for stop in stops}
+            if event.reason is not None or not by_choice:
+                by_choice.setdefault(0, Stop(0, event.reason, event.raw_reason, event.stop_sequence))
+            stops = tuple([by_choice[choice] for choice in sorted(by_choice)])
+        self._stops = tuple(stops)
         self._count(self._stops[-1].choice)
         self._end("complete", complete=True)
-        taken_back = {stop.choice for stop in self._stops if stop.takes_calls_back()}
+        taken_back = [stop.choice for stop in self._stops if stop.takes_calls_back()]
         if taken_back:
-            self._void(taken_back)
+            self._void(frozenset(taken_back))
 
-    def _void(self, choices: set[int]) -> None:
+    def _void(self, choices: frozenset[int]) -> None:
         """The calls of a turn that was refused, or went wrong, must not run."""
         for index, block in self._blocks.items():
             if isinstance(block, ToolCallBlock) and block.state == "ready" and block.choice in choices:
@@ -731,7 +745,7 @@ class StreamAccumulator:
         """Another block goes on, or this one is over: no more pieces take the short way."""
         if self._hot_index >= 0:
             self._note()
-            self._hot_kind, self._hot_index, self._hot_pieces, self._hot_seen = None, -1, Pieces(), 0
+            self._hot_kind, self._hot_index, self._hot_pieces, self._hot_seen = None, -1, _NO_PIECES, 0
 
 
 def _without_what_ends_hold(events: list[Any]) -> list[Event]:
