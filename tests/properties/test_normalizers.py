@@ -229,6 +229,21 @@ def test_every_way_of_feeding_says_the_same(case: Case) -> None:
 
 
 @more
+@given(case=dialect_and_stream)
+def test_a_batch_says_which_events_are_whose(case: Case) -> None:
+    """As many of each payload as it causes alone, whichever way it went."""
+    provider, stream = case
+    payloads = [as_bytes(payload) for payload in stream]
+    made: Any = normalizer(provider, call_id=made_up)
+    events = made.feed(payloads)
+    alone = batches_of(provider, payloads, hot=False, call_id=made_up)[:-1]
+    assert events == [event for batch in alone for event in batch]
+    starts = [sum(map(len, alone[:number])) for number in range(len(alone))]
+    other = [(start, len(batch)) for start, batch in zip(starts, alone, strict=True) if len(batch) != 1]
+    assert list(made.answer.spans) == other
+
+
+@more
 @given(case=provider_and_stream)
 def test_made_up_ids_do_not_depend_on_how_payloads_come(case: Case) -> None:
     provider, stream = case
