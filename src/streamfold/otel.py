@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
+from streamfold.errors import UsageError
 from streamfold.snapshot import Snapshot
 from streamfold.timing import Timing
 
@@ -92,9 +93,14 @@ class MetricsExport:
         conventions: Which names.
         server: Whether what is measured is the model server itself, so that ``gen_ai.server.*`` are recorded too: a
             client measures the network with it.
+
+    Raises:
+        UsageError: There are no such conventions.
     """
 
     def __init__(self, meter: Meter, *, conventions: Conventions = "operation", server: bool = False) -> None:
+        if conventions not in get_args(Conventions):
+            raise UsageError(f'conventions are "operation" or "inference", not {conventions!r}')
         self._rows = [(name, row) for name, row in METRICS if row.of == conventions or (server and row.of is None)]
         self._histograms = {
             name: meter.create_histogram(name, row.unit, explicit_bucket_boundaries_advisory=row.bounds)

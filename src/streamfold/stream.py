@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain
+from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
@@ -238,8 +239,12 @@ def _reads(source: Any) -> Iterator[bytes]:
             return iter(partial(getattr(source, name), READ_BYTES), b"")
     if isinstance(source, Iterable) and not isinstance(source, str):
         return iter(source)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    hint = f"; {AS_BYTES}" if isinstance(source, str) else ""
-    raise UsageError(f"a {type(source).__name__} is no source of bytes{hint}")
+    hint = ""
+    if isinstance(source, str | PathLike):
+        hint = f"; {AS_BYTES}"
+    elif hasattr(source, "__aiter__") or hasattr(source, "aiter_bytes"):
+        hint = "; the async twins (afold, aiter_unified, …) take what is awaited"
+    raise UsageError(f"{type(source).__name__} is no source of bytes{hint}")
 
 
 # -- the neutral layers -----------------------------------------------------------------------------------------------

@@ -240,6 +240,18 @@ def test_a_session_whose_first_messages_are_audio(run: Run, tmp_path: Path) -> N
     assert lines(run("stats", "--json", path))[0]["surface"] == "gemini-live"
 
 
+def test_a_recording_that_knows_no_times_tells_none(run: Run, tmp_path: Path) -> None:
+    body, session = tmp_path / "a.sse", tmp_path / "b.jsonl"
+    body.write_bytes(PIECES)
+    session.write_text("\n".join(json.dumps({"dir": "in", "frame": json.loads(frame)}) for frame in TURN))
+    for bare in (body, session):
+        made = bare.with_suffix(".sfcap")
+        assert run("convert", bare, made).returncode == 0
+        (told,), (wanted,) = lines(run("stats", "--json", made)), lines(run("stats", "--json", bare))
+        assert (told["time_to_first_byte_s"], told["duration_s"], told["gap_max_s"]) == (None, None, None)
+        assert {**told, "file": ""} == {**wanted, "file": ""}
+
+
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -347,6 +359,12 @@ def test_a_broken_file_is_a_line_and_the_others_still_stand(
     assert said.startswith(f"streamfold: {broken}: ")
 
 
+def test_where_nothing_was_measured_no_table_is_printed(run: Run, tmp_path: Path) -> None:
+    notes = BROKEN["no answer"](tmp_path / "a.md")
+    assert run("stats", notes).stdout == ""
+    assert run("stats", "--summary", notes).stdout == "no answers\n"
+
+
 def test_wrong_usage(run: Run, tmp_path: Path) -> None:
     for arguments in ([], [tmp_path / "none"], [tmp_path], ["--jobs", "0", RECORDINGS], ["--stall", "-1", RECORDINGS]):
         done = run("stats", *arguments)
@@ -441,7 +459,7 @@ def test_output_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     for form in ([], ["--json"]):
         with open("/dev/full", "wb") as full, Started("stats", *form, tmp_path, stdout=full) as started:
             code, _, said = started.end()
-        assert (code, said) == (1, b"streamfold: [Errno 28] No space left on device\n")
+        assert (code, said) == (1, b"streamfold: No space left on device\n")
 
 
 def test_a_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:

@@ -517,8 +517,9 @@ def test_many_at_once(client: httpx2.Client, server: ReplayServer) -> None:
 
 
 def test_a_place_that_is_taken_is_an_oserror(server: ReplayServer) -> None:
-    with pytest.raises(OSError):
-        ReplayServer(RECORDINGS, port=int(server.url.rpartition(":")[2])).start()
+    port = server.url.rpartition(":")[2]
+    with pytest.raises(OSError, match=f"127.0.0.1, port {port}: "):
+        ReplayServer(RECORDINGS, port=int(port)).start()
     with pytest.raises(UsageError):
         server.start()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -255,3 +257,44 @@ def test_every_event_may_be_pushed() -> None:
         accumulator = StreamAccumulator()
         accumulator.push(event)
         assert accumulator.snapshot() == StreamAccumulator().snapshot()
+
+
+# -- sources, extras --------------------------------------------------------------------------------------------------
+
+
+async def awaited() -> AsyncIterator[bytes]:
+    yield CHAT
+
+
+def test_a_source_that_is_none_says_what_to_do_instead() -> None:
+    for source, words in ((Path("answer.sse"), 'open files with "rb"'), (awaited(), "afold, aiter_unified")):
+        with pytest.raises(UsageError, match=words):
+            streamfold.fold(cast("Any", source))
+
+
+WITHOUT = """
+import importlib, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+importlib.import_module(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "extra"),
+    [
+        ("streamfold.client", "httpx2", "client"),
+        ("streamfold.relay.app", "starlette", "relay"),
+        ("streamfold.testing", "uvicorn", "relay"),
+        ("streamfold.transports.recording", "httpx2", "client"),
+    ],
+)
+def test_what_is_not_installed_is_told_by_its_extra(module: str, missing: str, extra: str) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT, missing, module], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].startswith("streamfold.errors.UsageError: ")
+    assert f"pip install 'streamfold[{extra}]'" in done.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 
-from streamfold import ErrorEvent, Snapshot, Stopwatch, Timing
+from streamfold import ErrorEvent, Snapshot, Stopwatch, Timing, UsageError
 from streamfold.events import Usage
 from streamfold.otel import METRICS, Conventions, MetricsExport
 from tests.conftest import RECORDED, ROOT
@@ -71,6 +71,11 @@ def test_the_names_of_the_conventions_that_moved() -> None:
         "gen_ai.client.inference.operation.input_tokens": (1, 10),
         "gen_ai.client.inference.operation.output_tokens": (1, 48),
     }
+
+
+def test_conventions_that_there_are_none_of() -> None:
+    with pytest.raises(UsageError, match="not 'semconv'"):
+        points(conventions=cast("Conventions", "semconv"))
 
 
 def test_what_a_model_server_measures_of_itself() -> None:

@@ -126,7 +126,10 @@ def ending(command: Callable[P, int]) -> Callable[P, NoReturn]:
             if missing.name is None or missing.name.partition(".")[0] != "rich":
                 raise
             raise click.UsageError(MESSAGE) from None
-        except (OSError, FramingError) as fault:  # a FramingError: of the recording itself
+        except OSError as fault:
+            complain(_told(fault))
+            code = FAULTY
+        except FramingError as fault:  # of the recording itself
             complain(str(fault))
             code = FAULTY
         _let_go(sys.stdout)
@@ -139,6 +142,12 @@ def ending(command: Callable[P, int]) -> Callable[P, NoReturn]:
 def complain(words: str) -> None:
     """Say on standard error, in one line, what is wrong."""
     click.echo(f"streamfold: {one_line(words)}", err=True)
+
+
+def _told(fault: OSError) -> str:
+    """Which file it was and what is wrong with it, without the number of the error."""
+    words = fault.strerror or str(fault)
+    return words if fault.filename is None else f"{os.fsdecode(fault.filename)}: {words}"
 
 
 def _open_what_is_closed() -> None:

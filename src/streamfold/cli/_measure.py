@@ -171,7 +171,8 @@ def _of_response(asked: Asked, name: str, recording: Recording, priced: dict[str
         watch.end(now, "cut")
     else:
         watch.end(end.t, end.end)
-    return _figures(name, None, watch.snapshot(), watch.timing(), timed=True, priced=priced)
+    timed = _tells_times(now, recording)
+    return _figures(name, None, watch.snapshot(), watch.timing(), timed=timed, priced=priced)
 
 
 def _of_session(asked: Asked, name: str, recording: Recording, priced: dict[str, Any]) -> Iterator[Figures]:
@@ -196,7 +197,13 @@ def _of_session(asked: Asked, name: str, recording: Recording, priced: dict[str,
         turns.came(end.t, session.close(1006 if end.code is None and end.end == "cut" else end.code, end.reason or ""))
     else:
         turns.came(now if end is None else end.t, session.close())
-    yield from turns.figures(name, session, timed=True, priced=priced)
+    yield from turns.figures(name, session, timed=_tells_times(now, recording), priced=priced)
+
+
+def _tells_times(last_ns: int, recording: Recording) -> bool:
+    """Whether it says when what came: what was converted from a body or a cassette has 0 everywhere."""
+    response, end = recording.head.response, recording.end
+    return any((last_ns, response and response.t, end and end.t))
 
 
 class _Turns:

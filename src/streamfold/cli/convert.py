@@ -124,7 +124,7 @@ def _read(source: str, from_: str | None) -> list[Exchange]:
     if os.path.isdir(source):
         names = sorted(name for name in os.listdir(source) if name.endswith((".sfcap", ".sfcap.zst")))
         if not names:
-            raise UsageError(f"{source} holds no recordings")
+            raise UsageError(f"{source} holds no recordings (.sfcap, .sfcap.zst)")
         return [_recorded(os.path.join(source, name)) for name in names]
     if source == _STANDARD:
         data = sys.stdin.buffer.read()

@@ -232,7 +232,8 @@ _LEFT_OUT: Final = ("first byte", "gap p50", "p99", "chunks", "tokens", "model",
 
 def _print_tables(answers: Sequence[Figures], *, summary: bool) -> None:
     columns = {name: [cell(figures) for figures in answers] for name, cell in _COLUMNS}
-    _print_table({name: cells for name, cells in columns.items() if any(cells)})
+    if answers:
+        _print_table({name: cells for name, cells in columns.items() if any(cells)})
     if summary:
         told = summary_of(answers)
         spread = [(name, told[name]) for name in (*_SPREAD, "gap_s") if told[name] is not None]
@@ -240,7 +241,8 @@ def _print_tables(answers: Sequence[Figures], *, summary: bool) -> None:
             click.echo()
             shown = {of: [f"{found[of]:,.3f}" for _, found in spread] for of in ("p50", "p99", "max")}
             _print_table({"file": [name for name, _ in spread], **shown}, named=False)
-        click.echo()
+        if answers:
+            click.echo()
         click.echo(_total(told))
 
 

@@ -6,11 +6,16 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import aclosing
 from typing import Any, Final
 
-from starlette.responses import StreamingResponse
-
 from streamfold.encoders.chat_completions import ChatCompletionsEncoder
-from streamfold.errors import StreamError
+from streamfold.errors import StreamError, UsageError
 from streamfold.events import Event
+
+try:
+    from starlette.responses import StreamingResponse
+except ModuleNotFoundError as fault:
+    if fault.name != "starlette":
+        raise
+    raise UsageError("a route needs starlette: pip install 'streamfold[relay]'") from None
 
 __all__ = ["chat_completions_response"]
 

@@ -9,9 +9,15 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from os import PathLike
 from typing import Any
 
-import httpx2
-
+from streamfold.errors import UsageError
 from streamfold.recording.files import Place, Recorder, Recordings
+
+try:
+    import httpx2
+except ModuleNotFoundError as fault:
+    if fault.name != "httpx2":
+        raise
+    raise UsageError("a transport that records needs httpx2: pip install 'streamfold[client]'") from None
 
 __all__ = ["AsyncRecordingTransport", "RecordingTransport"]
 

@@ -195,9 +195,9 @@ def _listening(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(_BACKLOG)
-    except OSError:
+    except OSError as fault:
         listening.close()
-        raise
+        raise type(fault)(fault.errno, f"cannot listen on {host}, port {port}: {fault.strerror}") from None
     return listening
 
 
