@@ -15,6 +15,7 @@ import pytest
 
 import streamfold
 from streamfold import ErrorEvent, StreamDecoder, ToolCallBlock, limits
+from streamfold.payloads import depth_exceeds
 from tests.conftest import ROOT
 from tests.endless import HEADS, MANY, MIB, STATUS, STREAMS
 from tests.samples import ANTHROPIC, CHAT, chat, chat_call, cut, responses_payloads, sse
@@ -206,6 +207,16 @@ def test_arguments_too_deep_are_a_call_that_is_not_handed_out(arguments: bytes, 
     assert isinstance(call, ToolCallBlock)
     assert call.arguments == text
     assert (call.state, answer.tool_calls, answer.outcome) == ("invalid", (), "complete")
+
+
+STYLES = ".a { b }" * 300  # braces that open nothing, where there are too many of them to be looked at one by one
+
+
+@pytest.mark.parametrize(("levels", "exceeds"), [(198, False), (199, False), (200, True), (201, True)])
+@pytest.mark.parametrize("begin", ["{", "{ ", "{\n"])
+def test_braces_in_strings_are_no_levels_however_many_there_are(begin: str, levels: int, exceeds: bool) -> None:
+    text = f'{begin}"a":' * levels + json.dumps([STYLES]) + "}" * levels
+    assert depth_exceeds(text.encode(), 200) is exceeds
 
 
 @pytest.mark.parametrize("max_depth", [1000, 5000, None])
