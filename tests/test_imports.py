@@ -82,6 +82,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "transports.replay": (*LEAVES, "recording.*"),
     "transports.recording": ("errors", "recording.files"),
     "transports._course": (*CORE, "decoder", "resume", "recording._redact"),
+    "transports.websocket": (*CORE, "live_session", "transports._*", "recording._redact"),
     "transports.*": (*CORE, "decoder", "live_session", "resume", "stream", "astream", "unified", "transports._*"),
     "relay": ("relay.*",),
     "relay.app": (*CORE, "decoder", "resume", "encoders.*", "relay.*", "stream", "astream", "unified", "transports.*"),

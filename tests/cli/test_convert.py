@@ -152,6 +152,26 @@ def test_secrets_stay_where_they_are_asked_to(run: Run, tmp_path: Path) -> None:
     assert b"s3cret" not in (tmp_path / "x.har").read_bytes()
 
 
+def test_why_it_broke_off_is_told_without_secrets(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.har").write_bytes(
+        b'{"log":{"entries":[{"request":{"method":"GET","url":"u","headers":[{"name":"x-api-key","value":"s3cret"}]},'
+        b'"response":{"status":200,"_error":"no way to https://h/?key=s3cret with s3cret"}}]}}'
+    )
+    assert run("convert", tmp_path / "x.har", tmp_path / "y.har").returncode == 0
+    assert b"s3cret" not in (tmp_path / "y.har").read_bytes()
+
+
+def test_times_beyond_all_reckoning_are_the_longest_that_there_are(run: Run, tmp_path: Path) -> None:
+    message = b'{"type":"receive","time":%b,"opcode":1,"data":"{}"}'
+    messages = b'"_webSocketMessages":[%b,%b]' % (message % b"0", message % b"1e308")
+    for k, members in enumerate((b'"timings":{"wait":1e308}', b'"timings":{"wait":1%b}' % (b"0" * 300), messages)):
+        entry = b'{"request":{"method":"GET","url":"u"},"response":{"status":200,"content":{"text":"a"}},%b}' % members
+        (tmp_path / f"{k}.har").write_bytes(b'{"log":{"entries":[%b]}}' % entry)
+        assert run("convert", tmp_path / f"{k}.har", tmp_path / f"{k}.sfcap").returncode == 0
+        with read_recording(tmp_path / f"{k}.sfcap") as recording:
+            assert list(recording)[-1].t == 2**63 - 1
+
+
 SESSION = (
     b'{"dir":"in","t":1,"frame":{"a": 1}}\n'
     b'{"dir":"out","t":2,"frame":"no JSON"}\n'
@@ -201,6 +221,29 @@ WRONG: dict[str, tuple[str, bytes]] = {
         b"interactions: [{request: {uri: x}, response: {status: {code: 1}, body: {base64_string: a}}}]",
     ),
     "deep YAML": ("x.yaml", b"[" * 3000),
+    "no word of its tag": ("x.yaml", b"!!bool perhaps"),
+    "no number of its tag": ("x.yaml", b'!!int ""'),
+    "no time of its tag": ("x.yaml", b"!!timestamp noon"),
+    "a body that JSON has not": (
+        "x.yaml",
+        b"interactions: [{request: {uri: x}, response: {status: {code: 1}, parsed_body: {~: 1}}}]",
+    ),
+    "something that holds itself": (
+        "x.yaml",
+        b"interactions: [{request: {uri: x}, response: {status: {code: 1}, parsed_body: &a [*a]}}]",
+    ),
+    "aliases of aliases": (
+        "x.yaml",
+        b"0: &b0 [x]\n%b"
+        % b"".join(b"%d: &b%d [*b%d%b]\n" % (k, k, k - 1, b", *b%d" % (k - 1) * 9) for k in range(1, 9))
+        + b"interactions: [{request: {uri: x}, response: {status: {code: 1}, parsed_body: *b8}}]",
+    ),
+    "members of members": (
+        "x.yaml",
+        b"0: &b0 {a: 1}\n%b"
+        % b"".join(b"%d: &b%d {<<: [*b%d%b]}\n" % (k, k, k - 1, b", *b%d" % (k - 1) * 9) for k in range(1, 9))
+        + b"interactions: []",
+    ),
     "no JSON": ("x.har", b"{"),
     "no HAR": ("x.har", b"{}"),
     "no base64": (
@@ -209,6 +252,7 @@ WRONG: dict[str, tuple[str, bytes]] = {
         b'{"text":"a","encoding":"base64"}}}]}}',
     ),
     "no recording": ("x.sfcap", b"data: 1\n\n"),
+    "a session before its beginning": ("x.jsonl", b'{"dir":"in","t":-1,"frame":1}\n'),
     "a session with damage": ("x.jsonl", b'{"dir":"in","frame":1}\n{"dir":"on"}\n'),
 }
 

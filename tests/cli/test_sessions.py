@@ -122,6 +122,18 @@ def test_a_session_that_shows_nothing_needs_the_name_of_its_provider(run: Run) -
     assert (done.returncode, "name the provider" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["fold", "events", "check", "stats"])
+def test_a_message_that_nests_too_deep_is_no_error_of_pythons(run: Run, tmp_path: Path, command: str) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    (tmp_path / "lines.jsonl").write_bytes(b'{"dir":"in","frame":%b}\n' % deep)
+    head = b'{"sfcap":1,"response":{"status":101}}\n'
+    (tmp_path / "read.sfcap").write_bytes(head + b'{"t":1,"op":"text","text":"%b"}\n' % deep)
+    for path in tmp_path.iterdir():
+        done = run(command, path)
+        assert done.returncode in (1, 2)
+        assert "Traceback" not in done.stderr
+
+
 def test_lines_of_payloads_are_no_recorded_session(run: Run, tmp_path: Path) -> None:
     (tmp_path / "body").write_bytes(b'{"model":"m","message":{"content":"Hi"},"done":true,"done_reason":"stop"}\n')
     assert json.loads(run("fold", "--json", tmp_path / "body").stdout)["text"] == "Hi"

@@ -123,7 +123,8 @@ def test_what_is_not_there_is_said(client: httpx2.Client, server: ReplayServer) 
         assert "only streams" in text
     assert words(client.post(f"{server.url}/api/chat", json={"stream": False}))[0] == 400
     assert words(client.post(f"{server.url}/v1/models/m:generateContent", json={}))[0] == 400
-    assert words(client.post(f"{server.url}/v1/responses", content=b"[]"))[0] == 400
+    for body in (b"[]", b"[" * 100_000, b'{"x":' * 100_000):
+        assert words(client.post(f"{server.url}/v1/responses", content=body))[0] == 400
     assert words(client.get(f"{server.url}/v1/responses"))[0] == 405
     assert words(post(client, server, "/v1/responses", "no-such=1"))[0] == 400
 
@@ -136,9 +137,10 @@ def test_recordings_that_are_none_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="package"):
         ReplayServer(strange)
     (tmp_path / "damaged.sfcap").write_text('{"sfcap":1}\n{"t":')
+    (tmp_path / "deep.jsonl").write_bytes(b'{"dir":"in","frame":%b%b}\n' % (b"[" * 100_000, b"]" * 100_000))
     (tmp_path / "good.sse").write_bytes(RESPONSES)
     with ReplayServer(tmp_path) as server:
-        assert [words.partition(":")[0] for words in server.skipped] == ["damaged", "package"]
+        assert [words.partition(":")[0] for words in server.skipped] == ["damaged", "deep", "package"]
         assert server.served == {"openai-responses": ["good"]}
 
 

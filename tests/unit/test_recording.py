@@ -158,6 +158,7 @@ DAMAGED: dict[str, tuple[bytes, int]] = {
     "no object": (HEAD + READ + b"[1]\n" + READ, len(HEAD + READ)),
     "no time": (HEAD + b'{"text":"a"}\n', len(HEAD)),
     "a time before the request": (HEAD + b'{"t":-1,"text":"a"}\n', len(HEAD)),
+    "a time beyond all reckoning": (HEAD + b'{"t":1%b,"text":"a"}\n' % (b"0" * 400), len(HEAD)),
     "neither text nor base64": (HEAD + b'{"t":1}\n', len(HEAD)),
     "no base64": (HEAD + b'{"t":1,"base64":"a"}\n', len(HEAD)),
     "half a surrogate": (HEAD + b'{"t":1,"text":"\\ud800"}\n', len(HEAD)),
@@ -233,7 +234,7 @@ def test_a_recording_begins_once_and_ends_once() -> None:
 SECRET = [
     *("authorization", "Authorization", "Proxy-Authorization", "x-api-key", "api-key", "X-Goog-Api-Key", "cookie"),
     *("Set-Cookie", "X-Amz-Security-Token", "x-auth-token", "X-Client-Secret", "apikey", "ocp-apim-subscription-key"),
-    *("x-access-token", "cf-aig-authorization", "X-Signature"),
+    *("x-access-token", "cf-aig-authorization", "X-Signature", "X-API-KEY", "Authentication", "AccessToken"),
 ]
 PLAIN = [
     *("content-type", "x-request-id", "anthropic-version", "x-ratelimit-remaining-tokens", "retry-after"),
@@ -257,6 +258,11 @@ HEADERS = {
         "Sec-WebSocket-Protocol",
         "realtime, openai-insecure-api-key.s3cret, openai-beta.realtime-v1",
         "realtime, openai-insecure-api-key.REDACTED, openai-beta.realtime-v1",
+    ),
+    "a bearer of some kind": (
+        "Sec-WebSocket-Protocol",
+        "base64url.bearer.authorization.k8s.io.s3cret, v1, bearer, s3cret",
+        "base64url.bearer.REDACTED, v1, bearer, REDACTED",
     ),
     "xAI's": ("sec-websocket-protocol", "xai-client-secret.s3cret", "xai-client-secret.REDACTED"),
     "a media type": ("content-type", "text/event-stream;charset=utf-8", "text/event-stream;charset=utf-8"),
@@ -287,6 +293,13 @@ URLS = {
     "https://[half/p?key=s3cret": "https://[half/p?key=REDACTED",
     "https://h/p?q=a@b&monkey=1&starting_after=3": "https://h/p?q=a@b&monkey=1&starting_after=3",
     "https://h/p?key=&x": "https://h/p?key=&x",
+    "https://h/?to=https://i/p?key=s3cret&x=1": "https://h/?to=https://i/p?key=REDACTED&x=1",
+    "https://h/?to=https%3A%2F%2Fi%3Fa%3D1%26key%3Ds3cret&x=1": (
+        "https://h/?to=https%3A%2F%2Fi%3Fa%3D1%26key%3DREDACTED&x=1"
+    ),
+    "https://h/?key=s3%26cret?s3cret": "https://h/?key=REDACTED",
+    "https://h/?x?key=s3cret": "https://h/?x?key=REDACTED",
+    "https://h/?accesstoken=s3cret&CLIENTSECRET=s3cret": "https://h/?accesstoken=REDACTED&CLIENTSECRET=REDACTED",
     "//h/p?x=1": "//h/p?x=1",
 }
 
@@ -320,6 +333,13 @@ COMMANDS = {
     "'https://h/?key=s3cret&alt=sse'": "'https://h/?key=REDACTED&alt=sse'",
     "--url 'https://u:s3cret@h/'": "--url https://h/",
     "-x http://u:s3cret@proxy:1": "-x http://proxy:1",
+    "-x u:s3cret@proxy:1 u:s3cret@h/v1": "-x u:REDACTED@proxy:1 u:REDACTED@h/v1",
+    """sh -c "curl -sNu 'me:s3cret' --oauth2-bearer s3cret -b a=s3cret h" """: (
+        """sh -c 'curl -sNu REDACTED --oauth2-bearer REDACTED -b REDACTED h' """
+    ),
+    """sh -c "API_KEY='s3cret' TOKEN=s3cret python -u x.py" """: (
+        """sh -c 'API_KEY=REDACTED TOKEN=REDACTED python -u x.py' """
+    ),
     "-d 'grant_type=x&client_secret=s3cret'": "-d 'grant_type=x&client_secret=REDACTED'",
     "--url-query key=s3cret": "--url-query key=REDACTED",
     """-d '{"max_tokens": 5, "prompt": "a key: b"}'""": """-d '{"max_tokens": 5, "prompt": "a key: b"}'""",

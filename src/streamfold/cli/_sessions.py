@@ -76,7 +76,7 @@ class RecordedSession:
                 number += 1
                 try:
                     yield LINE.decode(text)
-                except msgspec.DecodeError:
+                except (msgspec.DecodeError, RecursionError):
                     raise Malformed(f"line {number} is none of a recorded session", parser.offset_of(0)) from None
 
 

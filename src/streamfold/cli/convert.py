@@ -16,10 +16,18 @@ from streamfold.errors import UsageError
 from streamfold.providers.registry import PROVIDERS
 from streamfold.recording import _har, _vcr
 from streamfold.recording._packing import zstandard
-from streamfold.recording.exchange import Ending, Exchange, body_of, session_lines, sessions_of, written
+from streamfold.recording.exchange import (
+    Ending,
+    Exchange,
+    body_of,
+    session_lines,
+    sessions_of,
+    without_secrets,
+    written,
+)
 from streamfold.recording.files import is_recording, read_recording
 from streamfold.recording.sessions import told_session
-from streamfold.recording.sfcap import Head, Read, redacted
+from streamfold.recording.sfcap import Head, Read
 
 __all__ = ["convert"]
 
@@ -82,7 +90,7 @@ def convert(
     if provider is not None:
         exchanges = [one._replace(head=msgspec.structs.replace(one.head, provider=provider)) for one in exchanges]
     if not no_redact:
-        exchanges = [one._replace(head=redacted(one.head)) for one in exchanges]
+        exchanges = [without_secrets(one) for one in exchanges]
     is_folder = os.path.isdir(target) or target.endswith(os.sep) or (_format_of(target) is None and to not in _OF_MANY)
     is_folder = is_folder and target != _STANDARD
     to = to or _format_of(target) or "sfcap"

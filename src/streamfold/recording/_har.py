@@ -17,7 +17,7 @@ from streamfold.errors import Malformed, UsageError
 from streamfold.recording._packing import unpacked
 from streamfold.recording._vcr import without_packing
 from streamfold.recording.exchange import Ending, Exchange, packed_by
-from streamfold.recording.sfcap import Head, Headers, Read, RequestHead, ResponseHead
+from streamfold.recording.sfcap import LONGEST, Head, Headers, Nanoseconds, Read, RequestHead, ResponseHead
 
 __all__ = ["exchanges_in", "har_of"]
 
@@ -31,7 +31,7 @@ _TEXT: Final = 1  # RFC 6455, 11.8: opcode of a text frame
 class _Content(msgspec.Struct):
     text: str | None = None
     encoding: str | None = None
-    chunks: list[tuple[int, int]] | None = msgspec.field(name="_chunks", default=None)
+    chunks: list[tuple[Nanoseconds, int]] | None = msgspec.field(name="_chunks", default=None)
 
 
 class _Pair(msgspec.Struct):
@@ -100,8 +100,8 @@ def exchanges_in(data: bytes) -> list[Exchange]:
 def _exchange(entry: _Entry) -> Exchange:
     asked, answered = entry.request, entry.response
     request = RequestHead(asked.method, asked.url, _headers(asked.headers), asked.post.text if asked.post else None)
-    begun = sum(_ns(entry.timings.get(part)) for part in _BEFORE)
-    ended = begun + _ns(entry.timings.get("receive"))
+    begun = _time(sum(_ns(entry.timings.get(part)) for part in _BEFORE))
+    ended = _time(begun + _ns(entry.timings.get("receive")))
     head = Head(request, None, None, entry.started)
     if answered.status:
         response = ResponseHead(answered.status, _headers(answered.headers), answered.http_version, begun)
@@ -134,13 +134,18 @@ def _messages(messages: list[_Message]) -> tuple[Read, ...]:
     for message in messages:
         is_text = message.opcode == _TEXT
         data = message.data.encode("utf-8", "surrogatepass") if is_text else base64.b64decode(message.data)
-        t = max(0, int((message.time - begin) * 1000 * _MS))
+        t = _time((message.time - begin) * 1000 * _MS)
         reads.append(Read(t, data, "text" if is_text else "binary", message.type == "send"))
     return tuple(reads)
 
 
-def _ns(ms: Any) -> int:
-    return int(ms * _MS) if isinstance(ms, int | float) and ms > 0 else 0
+def _ns(ms: Any) -> float:
+    return ms * _MS if isinstance(ms, int | float) and ms > 0 else 0
+
+
+def _time(ns: float) -> int:
+    """A time that a recording can hold, whatever the file says."""
+    return int(min(max(ns, 0), LONGEST))
 
 
 def _headers(pairs: list[_Pair]) -> Headers:

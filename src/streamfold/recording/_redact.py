@@ -16,8 +16,9 @@ __all__ = ["REDACTED", "redacted_command", "redacted_fault", "redacted_headers",
 REDACTED: Final = "REDACTED"
 
 _SECRET: Final = re.compile(
-    r"authorization|cookie"
-    r"|(?:^|[-_.\[])(?:api)?(?:auth|code|credential|jwt|key|passwd|password|pwd|secret|sig|signature|token)s?\]?$",
+    r"authentication|authorization|cookie"
+    r"|(?:^|[-_.\[])(?:access|api|auth|client|id|private|refresh|secret|session)?"
+    r"(?:auth|bearer|code|credential|jwt|key|otp|passphrase|passwd|password|pwd|secret|sig|signature|token)s?\]?$",
     re.ASCII | re.IGNORECASE,
 )
 """Of headers: ``Authorization`` and ``Proxy-Authorization``, ``Cookie`` and ``Set-Cookie``, ``x-api-key`` (Anthropic),
@@ -29,8 +30,14 @@ _HARMLESS: Final = re.compile(r"ratelimit|max-tokens|error-code|status-code", re
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])", re.ASCII)
 _USER: Final = re.compile(r"(?<=://)[^/?#\s\"']*@", re.ASCII)
-_PARAMETER: Final = re.compile(r"(?P<before>[?&;#])(?P<name>[^\s=&;#\"']+)=(?P<value>[^\s&;#\"']+)", re.ASCII)
-_SUBPROTOCOL: Final = re.compile(r"(?P<name>[\w-]*(?:key|secret|token))\.[^\s,]+", re.ASCII | re.IGNORECASE)
+_PARAMETER: Final = re.compile(
+    r"(?:[?&;#]|%3F|%26|%23)(?P<name>(?:(?!%3D|%3F|%26)[^\s=&;#?\"'])+)(?:=|%3D)", re.ASCII | re.IGNORECASE
+)
+"""How a parameter begins; also one of an address that is itself the value of a parameter, as relays have it."""
+_VALUE: Final = re.compile(r"[^\s&;#\"']*", re.ASCII)
+_SUBPROTOCOL: Final = re.compile(
+    r"(?P<name>[\w-]*(?:bearer|key|secret|token)(?:\.|\s*,\s*))[^\s,]+", re.ASCII | re.IGNORECASE
+)
 """Browsers cannot set headers of a WebSocket: ``openai-insecure-api-key.sk-…``, ``xai-client-secret.…``."""
 
 
@@ -48,13 +55,21 @@ def _redacted_value(name: str, value: str) -> str:
     if _is_secret(name):
         return REDACTED
     if name.lower() == "sec-websocket-protocol":
-        return _SUBPROTOCOL.sub(rf"\g<name>.{REDACTED}", value)
+        return _SUBPROTOCOL.sub(rf"\g<name>{REDACTED}", value)
     return redacted_url(value)  # Location, Referer, Link
 
 
 def redacted_url(text: str) -> str:
     """The same text; addresses in it without user and password, and without the values of secret parameters."""
-    return _PARAMETER.sub(_redacted_parameter, _USER.sub("", text))
+    text = _USER.sub("", text)
+    kept: list[str] = []
+    at = 0
+    for found in _PARAMETER.finditer(text):
+        value = _VALUE.match(text, found.end())
+        if found.start() >= at and value and value[0] and _is_secret(found["name"]):
+            kept += (text[at : found.end()], REDACTED)
+            at = value.end()
+    return "".join(kept) + text[at:]
 
 
 def redacted_fault(text: str, headers: Iterable[tuple[str, str]] = ()) -> str:
@@ -68,12 +83,6 @@ def redacted_fault(text: str, headers: Iterable[tuple[str, str]] = ()) -> str:
 
 _PRINTED_AS_IT_IS: Final = re.compile(r"[^\x00-\x20\x7f-\U0010ffff\\'\"]{4,}")
 """Of a value that an error shows as Python writes it: all but what is escaped there, and what is too short to tell."""
-
-
-def _redacted_parameter(found: re.Match[str]) -> str:
-    if not _is_secret(found["name"]):
-        return found[0]
-    return f"{found['before']}{found['name']}={REDACTED}"
 
 
 # -- command lines ----------------------------------------------------------------------------------------------------
@@ -126,11 +135,21 @@ def _form(value: str) -> str:
 
 
 def _anything(value: str) -> str:
-    """An address, a header, a setting of the environment, or a script that holds them."""
-    return _HEADER_INSIDE.sub(_redacted_header, _SETTING.sub(_redacted_setting, redacted_url(value)))
+    """An address, with or without its scheme, a header, a setting of the environment, or a script that holds them."""
+    if _CURL.search(value):
+        value = _OPTION_INSIDE.sub(rf"\g<option>{REDACTED}", value)
+    value = _LOGIN.sub(rf"\g<user>{REDACTED}@", redacted_url(value))
+    return _HEADER_INSIDE.sub(_redacted_header, _SETTING.sub(_redacted_setting, value))
 
 
-_SETTING: Final = re.compile(r"(?P<name>\b[A-Za-z_]\w*)=(?P<value>[^\s&;#\"']+)", re.ASCII)
+_CURL: Final = re.compile(r"\bcurl\s", re.ASCII)
+_OPTION_INSIDE: Final = re.compile(
+    r"(?P<option>(?<=\s)(?:-\w*[uUbE]\s*|--(?:proxy-)?(?:user|cert|pass)[\s=]+|--(?:cookie|oauth2-bearer)[\s=]+))"
+    r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'-][^\s\"']*)",
+    re.ASCII,
+)
+_LOGIN: Final = re.compile(r"^(?P<user>[^\s/?#\"'@:]+:)[^\s/?#\"'@]+@", re.ASCII)
+_SETTING: Final = re.compile(r"(?P<name>\b[A-Za-z_]\w*)=(?:\"[^\"]+\"|'[^']+'|[^\s&;#\"']+)", re.ASCII)
 _HEADER_INSIDE: Final = re.compile(r"(?P<name>\b[A-Za-z][\w-]*)(?P<colon>\s*:[ \t]*)(?P<value>[^\r\n\"']+)", re.ASCII)
 
 

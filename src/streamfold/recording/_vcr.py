@@ -20,6 +20,11 @@ from streamfold.recording.sfcap import Head, Headers, Read, RequestHead, Respons
 __all__ = ["cassette_of", "exchanges_in", "plain_answer"]
 
 _OF_PACKING = ("content-encoding", "content-length", "transfer-encoding")
+_OF_TAGS = (ValueError, LookupError, AttributeError)
+"""What PyYAML makes of a scalar that is not what its tag says: ``!!bool perhaps``."""
+
+_MOST = 16
+"""How many times larger than its text a cassette may be, once its aliases are written out."""
 
 
 def exchanges_in(data: bytes) -> list[Exchange]:
@@ -31,10 +36,13 @@ def exchanges_in(data: bytes) -> list[Exchange]:
     """
     yaml = _yaml()
     try:
-        cassette = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError, RecursionError) as fault:
+        cassette = yaml.load(data, Loader=_without_merging(getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        size = _size_of(cassette, {})
+    except (yaml.YAMLError, *_OF_TAGS, RecursionError) as fault:
         mark = getattr(fault, "problem_mark", None)
         raise Malformed("the cassette is no YAML", 0 if mark is None else mark.index) from None
+    if size > _MOST * len(data):
+        raise Malformed("the cassette repeats its parts without measure", 0)
     members = _object(cassette)
     interactions = members.get("interactions", members.get("http_interactions"))
     if not isinstance(interactions, list):
@@ -109,7 +117,10 @@ def _interaction(exchange: Exchange) -> dict[str, Any]:
 def _bytes_of(message: dict[str, Any]) -> bytes:
     """The body of a request or an answer, in whichever of its forms: text, bytes, base64, or JSON that was read."""
     if "parsed_body" in message:
-        return msgspec.json.encode(message["parsed_body"])
+        try:
+            return msgspec.json.encode(message["parsed_body"])
+        except (TypeError, ValueError, OverflowError):  # YAML has keys and numbers that JSON has not
+            raise Malformed("a body of the cassette is no JSON", 0) from None
     body = message.get("body", message.get("content"))
     if isinstance(body, dict):
         packed = body.get("base64_string")
@@ -144,6 +155,35 @@ def _text_of(body: bytes) -> str | None:
         return body.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _size_of(value: Any, sizes: dict[int, int]) -> int:
+    """How much a value is, in characters and members, where each alias stands for all it names.
+
+    Raises:
+        ValueError: A value holds itself.
+    """
+    if isinstance(value, str | bytes):
+        return len(value)
+    if not isinstance(value, list | dict | set | tuple):
+        return 1
+    if id(value) not in sizes:
+        sizes[id(value)] = -1  # until it is known
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        sizes[id(value)] = 1 + sum(_size_of(part, sizes) for part in parts)
+    if sizes[id(value)] < 0:
+        raise ValueError
+    return sizes[id(value)]
+
+
+def _without_merging(loader: Any) -> Any:
+    """The loader, for which ``<<`` is a key that nobody knows: no recorder writes it, and a few of them can stand for
+    any number of members."""
+
+    class Loader(loader):  # type: ignore[misc]
+        def flatten_mapping(self, node: Any) -> None: ...
+
+    return Loader
 
 
 def _object(value: Any) -> dict[Any, Any]:

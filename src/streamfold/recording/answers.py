@@ -53,7 +53,7 @@ class Part(NamedTuple):
         """The payload as JSON; None where it is none."""
         try:
             return _DECODE(self.payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
 
 
@@ -306,7 +306,7 @@ def _sitting(name: str, body: bytes) -> Sitting:
     for number, text in enumerate(filter(bytes.strip, body.removeprefix(b"\xef\xbb\xbf").split(b"\n")), 1):
         try:
             lines.append(LINE.decode(text))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise UsageError(f"{name}: line {number} is none of a recorded session") from None
     messages = [Message(0, line.dir, bytes(line.frame), False, line.code, line.reason or "") for line in lines]
     return Sitting(name, provider_of(lines[:LOOKED_AT]), tuple(messages))
@@ -327,7 +327,7 @@ def _lines(reads: Iterable[Read]) -> list[Line]:
     for read in reads:
         try:
             _DECODE(read.data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         lines.append(Line("out" if read.sent else "in", msgspec.Raw(read.data)))
     return lines[:LOOKED_AT]

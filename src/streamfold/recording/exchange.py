@@ -16,9 +16,10 @@ import msgspec
 from streamfold.errors import Malformed
 from streamfold.framing.jsonl import JSONLinesParser
 from streamfold.recording._packing import unpacked
-from streamfold.recording.sfcap import End, EndHow, Head, Read, RecordingWriter
+from streamfold.recording._redact import redacted_fault
+from streamfold.recording.sfcap import End, EndHow, Head, Nanoseconds, Read, RecordingWriter, redacted
 
-__all__ = ["Ending", "Exchange", "body_of", "packed_by", "session_lines", "sessions_of", "written"]
+__all__ = ["Ending", "Exchange", "body_of", "packed_by", "session_lines", "sessions_of", "without_secrets", "written"]
 
 
 class Ending(NamedTuple):
@@ -60,6 +61,14 @@ def written(exchange: Exchange, *, redact: bool = True) -> bytes:
     return b"".join(lines)
 
 
+def without_secrets(exchange: Exchange) -> Exchange:
+    """The same exchange, with neither keys in its heads nor in what is said of its end."""
+    head, end = exchange.head, exchange.end
+    if end is not None and end.error is not None:
+        end = end._replace(error=redacted_fault(end.error, () if head.request is None else head.request.headers))
+    return exchange._replace(head=redacted(head), end=end)
+
+
 def packed_by(head: Head) -> str | None:
     """The ``Content-Encoding`` of the response."""
     return None if head.response is None else head.response.header("content-encoding")
@@ -81,7 +90,7 @@ def body_of(exchange: Exchange) -> bytes:
 class _Line(msgspec.Struct):
     dir: Literal["in", "out", "close"]
     frame: msgspec.Raw = msgspec.Raw(b"null")
-    t: int = 0
+    t: Nanoseconds = 0
     op: Literal["text", "binary"] = "text"
     code: int | None = None
     reason: str | None = None

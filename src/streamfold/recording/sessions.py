@@ -80,7 +80,7 @@ def _line_of(text: bytes) -> Line:
     """A line, or one that says nothing where it is none: the linter tells that."""
     try:
         return LINE.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return Line("close")
 
 
@@ -99,5 +99,5 @@ def provider_of(lines: Iterable[Line]) -> str:
 def _frame_of(line: Line) -> Any:
     try:
         return _ANY.decode(line.frame)
-    except msgspec.DecodeError:  # a binary message: audio, say
+    except (msgspec.DecodeError, RecursionError):  # a binary message: audio, say
         return None

@@ -31,11 +31,13 @@ from streamfold.framing.jsonl import JSONLinesParser
 from streamfold.recording._redact import redacted_command, redacted_fault, redacted_headers, redacted_url
 
 __all__ = [
+    "LONGEST",
     "VERSION",
     "End",
     "EndHow",
     "Head",
     "Headers",
+    "Nanoseconds",
     "Read",
     "RecordingReader",
     "RecordingWriter",
@@ -52,7 +54,10 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 EndHow: TypeAlias = Literal["eof", "cut", "cancel"]
 """``eof``: the body ended; ``cut``: the transport failed; ``cancel``: the client left."""
 
-_Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+LONGEST: Final = 2**63 - 1
+"""Nanoseconds of a recording at most: three centuries, which every reckoning can hold."""
+
+Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LONGEST)]
 
 
 class RequestHead(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,7 +89,7 @@ class ResponseHead(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int
     headers: Headers = ()
     http_version: str | None = None
-    t: _Nanoseconds = 0
+    t: Nanoseconds = 0
 
     def header(self, name: str) -> str | None:
         """The first header of this name, upper and lower case alike."""
@@ -139,7 +144,7 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
         reason: And what was said with it.
     """
 
-    t: _Nanoseconds
+    t: Nanoseconds
     end: EndHow
     bytes: int
     reads: int
@@ -154,7 +159,7 @@ class _FirstLine(msgspec.Struct):
 
 
 class _Line(msgspec.Struct):
-    t: _Nanoseconds
+    t: Nanoseconds
     text: str | None = None
     base64: str | None = None
     op: Literal["text", "binary"] | None = None

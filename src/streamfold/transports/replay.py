@@ -641,5 +641,5 @@ def _refusal(
 def _json(body: bytes) -> Any:
     try:
         return _JSON.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
