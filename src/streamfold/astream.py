@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
@@ -118,7 +119,8 @@ class AsyncPullStream(Generic[T]):
     async def _finish(self) -> None:
         if not self._closed:
             self._closed = True
-            self._cancel()
+            if not sys.is_finalizing():  # as in blocking code
+                self._cancel()
         closers, self._closers = parted(self._closers)
         async with AsyncExitStack() as stack:  # all of them, though one raises: under trio, a cancelled one does
             for close in reversed(closers):

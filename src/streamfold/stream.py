@@ -7,6 +7,7 @@ exception of the consumer. The source is closed exactly once. Knows frames; know
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -172,7 +173,8 @@ class PullStream(Generic[T]):
     def _finish(self) -> None:
         if not self._closed:
             self._closed = True
-            self._cancel()
+            if not sys.is_finalizing():  # at exit nobody asks how it ended, and nothing can be copied any more
+                self._cancel()
         closers, self._closers = parted(self._closers)
         if closers:
             with ExitStack() as stack:  # all of them, though one raises

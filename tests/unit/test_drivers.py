@@ -7,6 +7,8 @@ import gzip
 import io
 import queue
 import socket
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -938,6 +940,28 @@ def test_over_http_a_cut_is_a_transport_error(server: Server, client: httpx2.Cli
     snapshot = part.snapshot()
     assert snapshot.error is not None
     assert (snapshot.text, snapshot.outcome, snapshot.error.kind) == (PIECES[0], "failed", "transport")
+
+
+LEFT = """
+import sys, streamfold
+
+body = sys.stdin.buffer.read()
+left = [streamfold.iter_unified(body), streamfold.iter_traced(body), streamfold.check(body)]
+left += [streamfold.parse_event_stream(body), streamfold.sentences(streamfold.iter_unified(body))]
+for stream in left:
+    next(iter(stream))
+awaited = streamfold.aiter_unified(body)
+try:
+    anext(awaited).send(None)
+except StopIteration:
+    pass
+"""
+
+
+def test_streams_that_are_left_when_the_interpreter_ends_end_without_a_word() -> None:
+    for body in (RESPONSES, ANTHROPIC):
+        done = subprocess.run([sys.executable, "-c", LEFT], input=body + b"data: [", capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_over_http_by_urllib(server: Server) -> None:
