@@ -197,8 +197,9 @@ class LiveSession:
     def _look(self, guess: _Guess, message: Payload, *, sent: bool = False) -> list[TurnEvent]:
         """A message while it is not sure whose the session is: what it means to the likeliest.
 
-        Sessions that begin alike say the same until they differ, so that nothing is told twice where another one turns
-        out to be meant, and what was told before stands.
+        Sessions that begin alike say the same of themselves until they differ, so that this is not told twice where
+        another one turns out to be meant, and what was told before stands. No turn was told by then: the first one ends
+        the looking.
         """
         events: list[TurnEvent] = []
         known = guess.provider
@@ -207,7 +208,7 @@ class LiveSession:
             self._provider = guess.provider
             self._reader = _reader_of(guess.provider, self._settings)
             again = [event for held, was_sent in guess.held for event in self._say(held, sent=was_sent)]
-            events = again if known == "auto" else []
+            events = [told for told in again if known == "auto" or told.turn is not None]
         guess.hold(message, sent=sent)
         events += self._say(message, sent=sent)
         if guess.sure or self._turns or (guess.full if guess.provider != "auto" else events):

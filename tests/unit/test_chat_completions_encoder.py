@@ -47,6 +47,7 @@ from streamfold import (
 )
 from streamfold.blocks import JSONText
 from streamfold.client import open_stream
+from streamfold.decoder import StreamDecoder
 from streamfold.encoders.chat_completions import ChatCompletionsEncoder, achat_completions, chat_completions
 from streamfold.events import StopReason
 from streamfold.relay.app import chat_completions_response
@@ -54,6 +55,7 @@ from streamfold.testing import ReplayServer
 from tests.conftest import ROOT
 from tests.evidence import cut, every_capture
 from tests.official import openai, openai_chat
+from tests.samples import block_start, block_stop, message_end, message_start, sse
 
 RECORDINGS = sorted(path for path in (ROOT / "examples" / "recordings").iterdir() if path.suffix != ".md")
 TOLD_AS: dict[StopReason | None, StopReason | None] = {  # reasons that the dialect has no word for
@@ -540,3 +542,17 @@ def test_a_client_that_leaves_closes_the_source(route: tuple[str, list[str]]) ->
             break
         threading.Event().wait(0.01)
     assert len(closed) == before + 1
+
+
+def test_an_answer_that_began_with_the_name_of_a_call_begins_anew_unseen() -> None:
+    """Nothing of it was sent yet; the call that stands behind it is the first, and the only one."""
+    first = [message_start(), block_start(0, type="tool_use", id="t", name="void", input={})]
+    with_call = [block_start(0, type="tool_use", id="u", name="real", input={}), block_stop(0)]
+    decoder = StreamDecoder("anthropic")
+    events = decoder.feed(sse(first)) + decoder.restart("overloaded")
+    events += decoder.feed(sse([message_start(), *with_call, *message_end("tool_use")]))
+    again = fold([b"".join(chat_completions(events))], "openai-chat")
+    assert (again.outcome, [call.name for call in again.tool_calls]) == ("complete", ["real"])
+    chunks = [chunk for chunk in payloads(*events) if chunk != "[DONE]" and chunk["choices"]]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert [call["index"] for delta in deltas for call in delta.get("tool_calls", ())] == [0]

@@ -571,3 +571,27 @@ def test_a_link_that_drops_while_only_the_user_has_spoken_is_told_by_the_session
     assert error.turn is None
     assert isinstance(error.event, ErrorEvent)
     assert (error.event.kind, error.event.status) == ("transport", 1006)
+
+
+def test_whose_session_it_was_taken_for_takes_no_start_from_a_turn() -> None:
+    """The first message is like Realtime's, to which it says nothing; to whom it belonged, it began a turn."""
+    part = {"type": "output_text", "text": "Hi"}
+    ids = {"event_id": "e1", "response_id": "r1", "item_id": "i1", "output_index": 0, "content_index": 0}
+    call = {
+        "id": "fc_1",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": "c1",
+        "name": "f",
+        "arguments": "{}",
+    }
+    session = LiveSession("auto")
+    told = session.feed({"type": "response.content_part.done", **ids, "part": part})
+    told += session.feed({"type": "response.output_item.done", "sequence_number": 5, "output_index": 0, "item": call})
+    assert session.provider == "openai-responses"
+    assert next(event.type for turn, event in told if turn == 0) == "start"
+    accumulator = StreamAccumulator()
+    for turn, event in told:
+        if turn == 0:
+            accumulator.push(event)
+    assert accumulator.snapshot() == session.snapshot(0)

@@ -93,6 +93,7 @@ class ChatCompletionsEncoder:
         self._part: dict[int, int] = {}  # choice -> the part of its reasoning that came last
         self._reasoned: dict[int, int] = {}  # choice -> the block it stood in
         self._calls: dict[int, _Call] = {}  # block index -> call
+        self._cut: list[_Call] = []  # those of which nothing but the name came; a restart may follow, which voids them
         self._count: dict[int, int] = {}  # choice -> its calls so far
         self._length: dict[int, int] = {}  # choice -> code points of its content so far
         self._place: dict[int, int] = {}  # block index -> where its text begins in the content
@@ -103,11 +104,16 @@ class ChatCompletionsEncoder:
     def encode(self, event: Event) -> bytes:
         """The frames that this event completes."""
         handler = None if self.ended else _HANDLERS.get(type(event))
-        return b"" if handler is None else handler(self, event)
+        if handler is None:
+            return b""
+        if self._cut and not isinstance(event, BlockEnd | Restart):
+            cut, self._cut = self._cut, []
+            return b"".join(self._fragment(call, call.name, "") for call in cut) + handler(self, event)
+        return handler(self, event)
 
     def close(self) -> bytes:
         """Declare the end of events. An answer without ``done`` and without an error broke off, which is told."""
-        return b"" if self.ended else self._error(ErrorEvent("truncated", "the answer broke off", "truncated"))
+        return self.encode(ErrorEvent("truncated", "the answer broke off", "truncated"))
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -121,7 +127,8 @@ class ChatCompletionsEncoder:
     def _restart(self, event: Restart) -> bytes:
         """What was sent cannot be taken back; an answer of which nothing was sent begins anew unseen."""
         if not self._begun:
-            self._choice_of.clear()
+            for of_the_answer in (self._choice_of, self._calls, self._cut, self._count):
+                of_the_answer.clear()
             return b""
         return self._error(
             ErrorEvent("provider", f"the answer began anew: {event.reason}", "restarted", retryable=True)
@@ -197,8 +204,8 @@ class ChatCompletionsEncoder:
         choice = self._choice_of.pop(event.index, event.block.choice)
         self._place.pop(event.index, None)
         call = self._calls.pop(event.index, None)
-        if call is not None and not call.begun:  # it was cut off before anything but its name came
-            return self._fragment(call, call.name, "")
+        if call is not None and not call.begun:
+            self._cut.append(call)
         block = event.block
         if not isinstance(block, MediaBlock) or not (block.mime_type or "image/").startswith("image/"):
             return b""
