@@ -406,6 +406,8 @@ def test_findings_come_as_the_session_goes_on() -> None:
 def test_misuse() -> None:
     with pytest.raises(UsageError, match="no provider"):
         SessionLinter("nobody")
+    with pytest.raises(UsageError, match="name whose"):
+        check_session(b"", "auto")
 
 
 # -- the recorded sessions --------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Unpack
 import msgspec
 
 from streamfold import limits
+from streamfold.errors import UsageError
 from streamfold.framing.jsonl import JSONLinesParser
 from streamfold.lint.linter import CheckSettings, Linter
 from streamfold.lint.rules import RULES, Finding
@@ -35,7 +36,7 @@ class SessionLinter:
     ``close`` ends a connection, with its ``code``, and the next line is of another one.
 
     Args:
-        provider: Whose session it is: ``gemini-live``, ``openai-realtime``, …
+        provider: Whose session it is: ``gemini-live``, ``openai-realtime``, …; not ``auto``.
         settings: See :class:`CheckSettings`; ``framing`` is not asked.
 
     Raises:
@@ -46,6 +47,8 @@ class SessionLinter:
     fault: None = None  # nothing that comes from a recording is raised
 
     def __init__(self, provider: str, **settings: Unpack[CheckSettings]) -> None:
+        if provider == "auto":  # by the time the server tells, the client has said what its rules judge
+            raise UsageError("name whose session it is: 'auto' tells that of streams alone")
         settings["framing"] = "messages"
         self._provider, self._settings = provider, settings
         self._lines = JSONLinesParser(max_frame_bytes=settings.get("max_frame_bytes", limits.MAX_FRAME_BYTES))
@@ -110,7 +113,7 @@ def check_session(source: ByteSource, provider: str, **settings: Unpack[CheckSet
 
     Args:
         source: The bytes of the recording; see :class:`SessionLinter` and :data:`streamfold.stream.ByteSource`.
-        provider: Whose session it is.
+        provider: Whose session it is; not ``auto``.
         settings: See :class:`CheckSettings`.
 
     Returns:
