@@ -89,6 +89,8 @@ class LiveSession:
         self._guess = _Guess() if provider == "auto" else None
         self._provider = provider
         self._turns: dict[int, StreamAccumulator] = {}
+        self._let_go = 0  # turns before this one are no longer kept
+        self._untold: list[TurnEvent] = []  # what a message of the client's made clear of those of the server
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
@@ -107,10 +109,11 @@ class LiveSession:
         fault = self._messages.fault
         if isinstance(fault, FrameTooLarge):
             self.ended = True
-            return self._told(self._reader.fail(ErrorEvent("limit", str(fault), "frame", offset=fault.offset)))
+            error = ErrorEvent("limit", str(fault), "frame", offset=fault.offset)
+            return self._with_untold(self._told(self._reader.fail(error)))
         if self._guess is not None and taken:
-            return self._look(self._guess, taken[0])
-        return self._told(self._reader.feed(taken)) if taken else []
+            return self._with_untold(self._look(self._guess, taken[0]))
+        return self._with_untold(self._told(self._reader.feed(taken)) if taken else [])
 
     def sent(self, message: Payload) -> None:
         """The client sent this message. Not needed, and it makes some answers better: which calls wait for a result.
@@ -123,7 +126,7 @@ class LiveSession:
         if self._guess is None:
             self._reader.sent(message)
         else:
-            self._look(self._guess, message, sent=True)
+            self._untold += self._look(self._guess, message, sent=True)
 
     def close(self, code: int | None = None, reason: str = "") -> list[TurnEvent]:
         """The connection has closed; the events that it causes. A next one may take the session up: go on feeding.
@@ -137,7 +140,7 @@ class LiveSession:
         """
         if self.ended:
             return []
-        events = self._told(self._reader.disconnected(code, reason))
+        events = self._with_untold(self._told(self._reader.disconnected(code, reason)))
         if self._turns:
             self._guess = None
         return events
@@ -215,6 +218,11 @@ class LiveSession:
             self._guess = None
         return events
 
+    def _with_untold(self, events: list[TurnEvent]) -> list[TurnEvent]:
+        if self._untold:
+            events, self._untold = self._untold + events, []
+        return events
+
     def _say(self, message: Payload, *, sent: bool) -> list[TurnEvent]:
         if not sent:
             return self._told(self._reader.feed([message]))
@@ -227,7 +235,7 @@ class LiveSession:
         for place, event in enumerate(events):
             turn = owner_of(place)
             told.append(TurnEvent(turn, event))
-            if turn is not None:
+            if turn is not None and (turn >= self._let_go or turn in self._turns):
                 self._accumulator(turn).push(event)
         return told
 
@@ -237,7 +245,9 @@ class LiveSession:
             accumulator = self._turns[turn] = StreamAccumulator()
             accumulator.late = True
             if self._max_turns is not None and len(self._turns) > self._max_turns:
-                del self._turns[next(iter(self._turns))]
+                oldest = next(iter(self._turns))
+                del self._turns[oldest]
+                self._let_go = max(self._let_go, oldest + 1)
         return accumulator
 
 

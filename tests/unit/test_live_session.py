@@ -595,3 +595,32 @@ def test_whose_session_it_was_taken_for_takes_no_start_from_a_turn() -> None:
         if turn == 0:
             accumulator.push(event)
     assert accumulator.snapshot() == session.snapshot(0)
+
+
+def test_what_the_client_sends_may_tell_what_the_server_said() -> None:
+    """What that was comes with the next events, and is in the snapshot at once."""
+    part = {"type": "output_text", "text": "Hi"}
+    ids = {"event_id": "e1", "response_id": "r1", "item_id": "i1", "output_index": 0, "content_index": 0}
+    session = LiveSession("auto")
+    session.feed({"type": "response.content_part.done", **ids, "part": part})
+    session.sent({"type": "response.create", "model": "m", "input": "Hello?"})
+    assert (session.provider, session.snapshot().outcome) == ("openai-responses", "open")
+    told = [event for turn, event in session.close(1006) if turn == 0]
+    assert [told[0].type, told[-1].type] == ["start", "error"]
+
+
+def test_a_late_word_of_a_turn_that_is_no_longer_kept_brings_none_back() -> None:
+    def event(response: str, kind: str, **members: Any) -> dict[str, Any]:
+        ids = {"response_id": response, "item_id": f"i{response}", "output_index": 0, "content_index": 0}
+        return {"type": f"response.{kind}", "event_id": "e", **ids, **members}
+
+    session = LiveSession("openai-realtime", max_turns=1)
+    for response in "ab":
+        session.feed({"type": "response.created", "event_id": "e", "response": {"id": response, "output": []}})
+        session.feed(event(response, "output_text.delta", delta=f"{response}!"))
+        if response == "a":
+            session.feed({"type": "response.done", "event_id": "e", "response": {"id": "a", "status": "completed"}})
+    late = session.feed(event("a", "output_text.annotation.unheard_of"))
+    assert [turn for turn, _ in late] == [0]
+    session.feed(event("b", "output_text.delta", delta="?"))
+    assert [turn.text for turn in session.turns] == ["b!?"]
