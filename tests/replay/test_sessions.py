@@ -190,3 +190,12 @@ def test_a_session_with_times_keeps_kind_and_pace(tmp_path: Path) -> None:
         frames, took = run(client)
     assert frames == [frame.encode() for frame in FRAMES]
     assert took >= len(FRAMES) / 20
+
+
+def test_what_no_frame_can_hold_is_sent_as_far_as_one_can(tmp_path: Path) -> None:
+    """A text that is none, and a reason longer than a close frame."""
+    head = b'{"sfcap":1,"request":{"method":"GET","url":"wss://h/v1/tts"},"response":{"status":101}}\n'
+    end = b'{"t":3,"end":"eof","bytes":1,"reads":1,"sha256":"","code":1000,"reason":"%b"}\n' % ("é" * 300).encode()
+    (tmp_path / "x.sfcap").write_bytes(head + b'{"t":1,"op":"text","base64":"/w=="}\n' + end)
+    with ReplayServer(tmp_path) as server:
+        assert asyncio.run(heard(server, path="/v1/tts")) == (["\ufffd"], 1000)

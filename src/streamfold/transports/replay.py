@@ -64,6 +64,7 @@ _SAID: Final = "streamfold-"
 """What the headers and parameters begin with by which a request chooses its recording and its faults."""
 _OPENAI: Final = ENDPOINTS[1]
 _NORMAL: Final = 1000
+_REASON_BYTES: Final = 123  # RFC 6455, 5.5: what a close frame has room for
 _SENDABLE: Final = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014})
 """Close codes that a close frame may carry, beside those from 3000."""
 
@@ -504,7 +505,8 @@ async def _sit(socket_: WebSocket, sitting: Sitting, plan: Plan, key: str) -> No
             await asyncio.sleep(max(0, message.t - since) / 1e9 / plan.pace)
             since = max(since, message.t)
         if message.dir == "close":
-            await socket_.close(_code(message), message.reason)
+            reason = message.reason.encode("utf-8", "replace")[:_REASON_BYTES].decode("utf-8", "ignore")
+            await socket_.close(_code(message), reason)
             return
         sent += len(message.data)
         while ahead and ahead[0][0] < sent:
@@ -523,7 +525,7 @@ async def _sit(socket_: WebSocket, sitting: Sitting, plan: Plan, key: str) -> No
         if message.binary:
             await socket_.send_bytes(message.data)
         else:
-            await socket_.send_text(message.data.decode())
+            await socket_.send_text(message.data.decode("utf-8", "replace"))  # whatever the file says: a text it is
     await socket_.close(_NORMAL)
 
 
