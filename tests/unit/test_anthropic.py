@@ -15,6 +15,7 @@ from streamfold import (
     ErrorEvent,
     Event,
     OtherBlock,
+    Raw,
     ReasoningBlock,
     ReasoningDelta,
     Restart,
@@ -27,7 +28,9 @@ from streamfold import (
     ToolCallDone,
     ToolCallStart,
     ToolResultBlock,
+    iter_unified,
 )
+from streamfold import fold as fold_bytes
 from streamfold.blocks import Executor
 from streamfold.events import StopReason
 from tests.reading import BAD_JSON, ORPHAN, TRUNCATED, done, fold, json_of, raw, read, rows, usage
@@ -991,6 +994,42 @@ def frames(*named: tuple[str | None, Payload]) -> bytes:
 
 def untyped(payload: Payload) -> Payload:
     return {name: value for name, value in payload.items() if name != "type"}
+
+
+WHOLE: Payload = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude",
+    "content": [
+        {"type": "thinking", "thinking": "Hm", "signature": "c2ln"},
+        {"type": "text", "text": "Hello"},
+        {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}},
+    ],
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 2},
+}
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "bedrock-anthropic", "xai", "auto"])
+@pytest.mark.parametrize("size", [1, 9, 10_000])
+def test_a_message_that_did_not_stream(provider: str, size: int) -> None:
+    body = json.dumps(WHOLE, indent=1).encode()
+    answer = fold_bytes((body[at : at + size] for at in range(0, len(body), size)), provider)
+    assert (answer.id, answer.text, answer.stop.reason, answer.outcome) == ("msg_1", "Hello", "tool_use", "complete")
+    assert [(call.id, json.loads(call.arguments), call.state) for call in answer.tool_calls] == [
+        ("t", {"a": 1}, "ready")
+    ]
+    assert answer.echo() == [{"role": "assistant", "content": WHOLE["content"]}]
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 3
+
+
+def test_a_frame_that_is_called_message_is_no_message() -> None:
+    body = b'event: message\ndata: {"foo":1}\n\nevent: message\ndata: {"type":"message","content":4}\n\n'
+    events = list(iter_unified([body], "anthropic"))
+    assert [type(event) for event in events] == [Start, Raw, Raw, ErrorEvent]
 
 
 def test_the_type_is_the_json_s_whatever_the_frame_says() -> None:

@@ -278,6 +278,7 @@ class _Result(msgspec.Struct):
 
 _HALVES: Final = ("text", "thinking", "partial_json")
 _EVENT: Final = Reader(_Event, _HALVES)
+_MESSAGE: Final = Reader(_Message, _HALVES)
 _RESULT: Final = Reader(_Result)
 _DECODE: Final = _EVENT.decode
 
@@ -465,7 +466,20 @@ class AnthropicNormalizer(BaseNormalizer):
         return False
 
     def _message_start(self, event: _Event) -> None:
-        message = event.message or _Message()
+        self._begin_message(event.message or _Message(), event.type)
+        if self.hot:
+            self.more = _everyday(self)
+
+    def _message(self, event: _Event) -> None:
+        """The whole message: the server did not stream."""
+        message = _MESSAGE.read(self.answer.payload, None) or _Message()
+        if event.type != "message" or message.content is None:  # the name that a frame has where it has none
+            self.answer.raw(known=False)
+            return
+        self._begin_message(message, event.type)
+        self._message_stop(event)
+
+    def _begin_message(self, message: _Message, kind: str) -> None:
         self._cool()
         if self._begun:  # a proxy that started again upstream: never join the two
             self.answer.restart("message_start")
@@ -476,7 +490,7 @@ class AnthropicNormalizer(BaseNormalizer):
         self._read_usage(message.usage)
         self._stop(message.stop_reason, message.stop_sequence)
         if message.content:  # programmatic tool calling sends whole blocks here
-            self._whole_blocks(message.content)
+            self._whole_blocks(message.content, kind)
         if (
             message.container
             or message.context_management
@@ -485,12 +499,11 @@ class AnthropicNormalizer(BaseNormalizer):
             or message.diagnostics
         ):
             self.answer.raw()
-        if self.hot:
-            self.more = _everyday(self)
 
-    def _whole_blocks(self, contents: Iterable[_ContentBlock]) -> None:
+    def _whole_blocks(self, contents: Iterable[_ContentBlock], kind: str) -> None:
         payload = read_object(self.answer.payload, None) or {}
-        items = [item for item in payload["message"]["content"] if isinstance(item, dict)]
+        message = payload if kind == "message" else payload["message"]
+        items = [item for item in message["content"] if isinstance(item, dict)]
         for self._prefilled, content in zip(items, contents, strict=True):
             self._end_block(self._start_block(content, None), None)
         self._prefilled = None
@@ -805,6 +818,7 @@ _EVENTS: Final[Mapping[str, Callable[[AnthropicNormalizer, _Event], None]]] = {
     "message_stop": AnthropicNormalizer._message_stop,
     "ping": AnthropicNormalizer._ping,
     "error": AnthropicNormalizer._error,
+    "message": AnthropicNormalizer._message,
 }
 
 _TAKES: Final[Mapping[type, Callable[[AnthropicNormalizer, Any, bytes], bool]]] = {
