@@ -91,6 +91,16 @@ _OF_GEMINI_LIVE: Final = (
 )
 
 
+def _is_interactions(members: Members, kind: str) -> bool:
+    """Its events alone or in lists: Cohere's models on Bedrock have ``event_type`` too, with other words."""
+    events = members.get("events")
+    first = _object(events[0]) if isinstance(events, list) and events else members
+    return text_of(first.get("event_type")).startswith(_OF_INTERACTIONS)
+
+
+_OF_INTERACTIONS: Final = ("interaction.", "step.", "content.", "error", "reconnection_required")
+
+
 def _model_of(members: Members, kind: str) -> str:
     """The model that a session of Realtime says it is of."""
     return text_of(_object(members.get("session")).get("model")) if kind.startswith("session.") else ""
@@ -136,7 +146,7 @@ SURE: Final[Mapping[str, Callable[[Members, str], bool]]] = {
     # provider -> whether a message (its members, its type) is of its sessions and no other's; the first counts
     "lyria": _is_lyria,
     "gemini-live": _is_gemini_live,
-    "gemini": lambda members, kind: "event_type" in members or isinstance(members.get("events"), list),
+    "gemini": _is_interactions,
     "xai-stt": _of_kind("transcript.created", "transcript.partial", "transcript.done"),
     "xai-tts": _of_kind("text.delta", "text.done", "text.clear", "audio.delta", "audio.clear"),
     "xai-realtime": _is_xai,
