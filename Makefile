@@ -31,7 +31,7 @@ lint: .venv/ready-dev
 	done; \
 	exit $$status
 
-bench: .venv/ready-all
+bench: .venv/ready-bench
 	@status=0; \
 	for script in $(BENCHES); do \
 		echo "== $$script"; \
