@@ -724,7 +724,7 @@ def test_whoever_closes_while_a_link_is_sought_ends_that_at_once(waits: str) -> 
             await asyncio.sleep(20)
 
     async def main() -> None:
-        async with serve(handler, "localhost", 0, process_request=stall) as server:
+        async with serve(handler, "localhost", 0, process_request=stall, open_timeout=1) as server:
             url = f"ws://localhost:{next(iter(server.sockets)).getsockname()[1]}"
             async with streamfold.live("gemini-live", url, opening=[SETUP], delay_s=6.0) as connection:
                 reading = asyncio.create_task(told_to_the_end(connection))
