@@ -105,7 +105,7 @@ def test_a_link_that_drops_is_told_where_the_session_cannot_be_taken_up(name: st
         for kept in range(len(frames) + 1):
             connections.append(kept)
             session, events = await told(provider, url)
-            expected = alone(provider, frames[:count])
+            expected = alone(provider, frames[:kept])
             expected.close(1006)
             assert [turn.blocks for turn in session.turns] == [turn.blocks for turn in expected.turns]
             assert [turn.outcome for turn in session.turns] == [turn.outcome for turn in expected.turns]
