@@ -5,14 +5,16 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from typing import Final, Literal, TypeAlias
 
 import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+
+from tests.wire_server import running
 
 Act: TypeAlias = bytes | float | Literal["end", "reset", "goaway", "hold"]
 """Bytes to send, seconds to wait, or an end: of the stream, by a reset of it, of the connection, or none."""
@@ -82,14 +84,6 @@ class Http2Server:
             connection.sendall(state.data_to_send())
 
 
-@contextmanager
-def serving_http2(answer: Callable[[str], list[Act]]) -> Iterator[Http2Server]:
+def serving_http2(answer: Callable[[str], list[Act]]) -> AbstractContextManager[Http2Server]:
     """A server that says to each request what ``answer`` makes of its path."""
-    server = Http2Server(answer)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join(5)
+    return running(Http2Server(answer))

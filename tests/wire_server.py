@@ -6,8 +6,8 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Final, Literal, NamedTuple, TypeAlias
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 Act: TypeAlias = bytes | float | Literal["cut", "reset", "hold"]
 """Bytes to send, seconds to wait, or an end: close the connection, reset it, or hold it until the client leaves."""
@@ -144,10 +144,20 @@ class WireServer:
         return False
 
 
+class Serves(Protocol):
+    """A server that runs in a thread until it is stopped."""
+
+    def run(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+S = TypeVar("S", bound=Serves)
+
+
 @contextmanager
-def serving(answer: Callable[[Asked], Iterable[Act]]) -> Iterator[WireServer]:
-    """A server that says to each request what ``answer`` makes of it."""
-    server = WireServer(answer)
+def running(server: S) -> Iterator[S]:
+    """The server, at work in a thread of its own."""
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -155,3 +165,8 @@ def serving(answer: Callable[[Asked], Iterable[Act]]) -> Iterator[WireServer]:
     finally:
         server.stop()
         thread.join(5)
+
+
+def serving(answer: Callable[[Asked], Iterable[Act]]) -> AbstractContextManager[WireServer]:
+    """A server that says to each request what ``answer`` makes of it."""
+    return running(WireServer(answer))
